@@ -1,0 +1,27 @@
+package rag
+
+// Reasons why a version dies. They are API: stable, lower case, and each has a sentence in docs/reasons.md.
+const (
+	ReasonNoKey           = "no_key"
+	ReasonBadKey          = "bad_key"
+	ReasonBadMessageID    = "bad_message_id"
+	ReasonMessageIDReused = "message_id_reused"
+	ReasonIDMismatch      = "id_mismatch"
+	ReasonBrokenJSON      = "broken_json"
+	ReasonUnknownField    = "unknown_field"
+	ReasonInvalidField    = "invalid_field"
+	ReasonEmptyText       = "empty_text"
+	ReasonUnsupportedType = "unsupported_type"
+	ReasonBrokenFile      = "broken_file"
+	ReasonNoText          = "no_text"
+	ReasonTooLarge        = "too_large"
+	ReasonTooManyChunks   = "too_many_chunks"
+	ReasonTimeout         = "timeout"
+	ReasonMemory          = "memory"
+	ReasonPanic           = "panic"
+	ReasonBadVector       = "bad_vector"
+	ReasonEmbedderRefused = "embedder_refused"
+	ReasonStoreRefused    = "store_refused"
+	ReasonAttemptsSpent   = "attempts_spent"
+	ReasonUnknownFormat   = "unknown_format"
+)
