@@ -33,6 +33,9 @@ type Message[T any] struct {
 	Value       T
 	Tombstone   bool
 	DecodeError error
+	// Committed is the offset up to which this topic and partition is committed: what lies below never comes again,
+	// unless an operator resets offsets. -1 if not known.
+	Committed int64
 	// Joined holds the rows of joined tables for this key, by topic; read it with Joined. It may lag behind its owner.
 	joined map[string]any
 }
@@ -113,4 +116,17 @@ type BatchResult[R any] struct {
 	Rows map[string]*R
 	// Errors by index of the message; messages that are absent went well. The engine asks OnFailure what follows.
 	Errors map[int]error
+}
+
+// Timer acts on rows whose time has come. Both functions must be safe for concurrent use.
+type Timer[R any] struct {
+	// Next is when the row wants to be acted on; false if it does not. The engine's clock for a row starts no sooner
+	// than Next and, where MinDelay is set, no sooner than MinDelay after the row was acknowledged (or recovered).
+	Next func(row *R) (time.Time, bool)
+	// MinDelay after the acknowledgement of the row; nil: none.
+	MinDelay func(row *R) time.Duration
+	// Fire performs what is due and returns the records to send. It may run more than once for the same row, so its
+	// effect must be idempotent; what changes the row is a record that it sends, never the timer itself. An outage is
+	// tried again; any other error is logged and tried again later.
+	Fire func(ctx context.Context, key string, row *R, valid func() bool) ([]Output, error)
 }
