@@ -10,9 +10,11 @@ import (
 type ChunkerRow struct {
 	// Latest accepted version; dead ones count.
 	Latest rag.Version
-	// Forwarded is the highest position (offset + 1) of each partition from which a record was forwarded here.
-	Forwarded map[int32]int64
-	// Messages by id: remembered 7 days and at least 256 of them.
+	// Forgotten is the highest version whose message id was forgotten; no message here is at or below it.
+	Forgotten rag.Version
+	// Forwarded is the highest position of each partition from which a record was forwarded here, packed like a version.
+	Forwarded map[int32]rag.Version
+	// Messages by id: see DefaultKeep for how long they are remembered.
 	Messages map[string]Submission
 }
 
@@ -90,7 +92,7 @@ type TrackerRow struct {
 	Chunks     int
 	Attempt    int
 	Failure    *rag.Failure
-	Events     []TrackerEvent // in order of (generation, attempt, rank, time); bounded
+	Events     []TrackerEvent // in the order in which they happen to a submission, not by clock; bounded
 }
 
 // TrackerEvent is one line of a timeline.
@@ -108,7 +110,7 @@ type LetterRow struct {
 	Subject     rag.Subject // with the generation and attempt that run or died last
 	State       rag.LetterState
 	Due         time.Time   // scheduled: when the retry goes out
-	Cause       rag.Version // position of the command that caused State; its redelivery repeats the replay
+	Cause       rag.Version // position of the last command that changed the row; its redelivery repeats the replay
 	CauseTopic  string
 	Position    rag.Position // of the document record
 	Failure     rag.Failure
