@@ -242,11 +242,7 @@ func MergeChunkerRow(a, b *ChunkerRow) *ChunkerRow {
 	for p, v := range b.Forwarded {
 		c.Forwarded[p] = max(c.Forwarded[p], v)
 	}
-	for id, m := range b.Messages {
-		if old, ok := c.Messages[id]; !ok || compareSubmissions(old, m) < 0 {
-			c.Messages[id] = m
-		}
-	}
+	highest(c.Messages, b.Messages, compareSubmissions)
 	maps.DeleteFunc(c.Messages, func(_ string, m Submission) bool { return m.Version <= c.Forgotten })
 	return c
 }
