@@ -1,0 +1,157 @@
+// Package config is the configuration of the binary: one struct, its defaults, where its values come from, and one
+// validation that names every problem at once, each with the line, variable or flag that it came from.
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config is the whole configuration. Its keys (the tags) are API: in YAML as nested maps, as variables
+// (WAYMARK_KAFKA_BROKERS), as flags (--kafka.brokers). Make one with Default or Load; the zero value is not valid.
+type Config struct {
+	DataDir   string    `key:"data_dir" help:"Folder of all local state; one process at a time."`
+	Kafka     Kafka     `key:"kafka"`
+	Broker    Broker    `key:"broker"`
+	Store     Store     `key:"store"`
+	Weaviate  Weaviate  `key:"weaviate"`
+	Embedding Embedding `key:"embedding"`
+	Splitting Splitting `key:"splitting"`
+	Delivery  Delivery  `key:"delivery"`
+	API       API       `key:"api"`
+	Monitor   Monitor   `key:"monitor"`
+
+	origins map[string]Origin
+}
+
+// Kafka names the cluster and the shape of its topics. Without brokers, `up` starts the embedded broker.
+type Kafka struct {
+	Brokers     []string `key:"brokers" help:"Bootstrap brokers as host:port; none: 'up' starts the embedded broker."`
+	TopicPrefix string   `key:"topic_prefix" help:"What the names of all topics and groups begin with."`
+	Epoch       int      `key:"epoch" help:"Raise it by one after the documents topic was created anew or got more partitions."`
+	Partitions  int      `key:"partitions" help:"Partitions of every topic that is created (12; embedded broker: 4)."`
+	Replication int      `key:"replication" help:"Replicas of every topic that is created (3; embedded broker: 1)."`
+	TLS         TLS      `key:"tls"`
+	SASL        SASL     `key:"sasl"`
+}
+
+// TLS of the connections to Kafka.
+type TLS struct {
+	Enabled    bool   `key:"enabled" help:"Speak TLS with the brokers."`
+	CAFile     string `key:"ca_file" help:"PEM file of the authorities to trust; none: those of the system."`
+	CertFile   string `key:"cert_file" help:"PEM file of the client certificate."`
+	KeyFile    string `key:"key_file" help:"PEM file of the client certificate's key."`
+	ServerName string `key:"server_name" help:"Name that the brokers' certificates must have, where it is not the host's."`
+}
+
+// SASL is how a client proves to Kafka who it is.
+type SASL struct {
+	Mechanism    string `key:"mechanism" help:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none: no login."`
+	Username     string `key:"username" help:"User to log in as."`
+	Password     Secret `key:"password" help:"Password; by variable only."`
+	PasswordFile string `key:"password_file" help:"File with the password."`
+}
+
+// Broker is the embedded Kafka broker.
+type Broker struct {
+	Listen string `key:"listen" help:"Address of the embedded broker; port 0 takes a free one once and keeps it in the data folder."`
+}
+
+// Store is where chunks and vectors are kept.
+type Store struct {
+	Kind string `key:"kind" help:"sqlite (embedded) or weaviate."`
+	Path string `key:"path" help:"The SQLite file; 'up' defaults to store.db in the data folder."`
+}
+
+// Weaviate is the server behind store.kind weaviate.
+type Weaviate struct {
+	URL        string `key:"url" help:"Address of the REST interface."`
+	GRPC       string `key:"grpc" help:"host:port of the gRPC interface; none: REST only."`
+	APIKey     Secret `key:"api_key" help:"API key; by variable only."`
+	APIKeyFile string `key:"api_key_file" help:"File with the API key."`
+	Collection string `key:"collection" help:"Collection of the chunks."`
+	Tenant     string `key:"tenant" help:"Tenant of the collection, where it has tenants."`
+}
+
+// Embedding is the model that turns chunks into vectors.
+type Embedding struct {
+	Kind       string `key:"kind" help:"builtin, or openai for any service with the OpenAI interface."`
+	URL        string `key:"url" help:"Address of the service (openai: https://api.openai.com/v1)."`
+	Model      string `key:"model" help:"Name of the service's model."`
+	APIKey     Secret `key:"api_key" help:"API key; by variable only."`
+	APIKeyFile string `key:"api_key_file" help:"File with the API key."`
+	Batch      int    `key:"batch" help:"Most texts in one call to the service."`
+}
+
+// Splitting is how texts are cut into chunks.
+type Splitting struct {
+	Tokens  int `key:"tokens" help:"Aimed size of a chunk, in tokens."`
+	Overlap int `key:"overlap" help:"Tokens that a chunk repeats from the one before it."`
+}
+
+// Delivery is what the pipeline promises and how patient it is.
+type Delivery struct {
+	Contract     string        `key:"contract" help:"at-least-once, the only one that the document pipeline keeps."`
+	Attempts     int           `key:"attempts" help:"Runs of a failing document before it is dead."`
+	Backoff      Backoff       `key:"backoff"`
+	RemovalDelay time.Duration `key:"removal_delay" help:"How long replaced chunks stay in the store; longer than view_lag."`
+	ViewLag      time.Duration `key:"view_lag" help:"How far search may lag behind before it answers 503."`
+}
+
+// Backoff is the wait between two runs of a failing document: doubled each time, from Initial up to Max.
+type Backoff struct {
+	Initial time.Duration `key:"initial" help:"Wait before the second run."`
+	Max     time.Duration `key:"max" help:"Longest wait between two runs."`
+}
+
+// API is the HTTP interface.
+type API struct {
+	Listen string  `key:"listen" help:"Address of the HTTP API; --listen for short."`
+	Tokens []Token `key:"tokens" help:"Tokens as name:scopes:sha256, e.g. ci:ingest+read:9f86…; by file or variable only."`
+}
+
+// Monitor serves health and metrics of roles without the API.
+type Monitor struct {
+	Listen string `key:"listen" help:"Address of healthz, readyz and metrics for roles without the API; none: off."`
+}
+
+// Default is the configuration that holds when nobody says anything. What depends on other values (partitions,
+// replication, store.path, embedding.url) is settled by Load.
+func Default() *Config {
+	return &Config{
+		DataDir:   "./waymark-data",
+		Kafka:     Kafka{TopicPrefix: "waymark", Partitions: 12, Replication: 3},
+		Broker:    Broker{Listen: "127.0.0.1:0"},
+		Store:     Store{Kind: "sqlite"},
+		Weaviate:  Weaviate{URL: "http://127.0.0.1:8080", GRPC: "127.0.0.1:50051", Collection: "Chunk"},
+		Embedding: Embedding{Kind: "builtin", Batch: 64},
+		Splitting: Splitting{Tokens: 200, Overlap: 30},
+		Delivery: Delivery{
+			Contract: "at-least-once", Attempts: 3, Backoff: Backoff{Initial: time.Second, Max: time.Minute},
+			RemovalDelay: 30 * time.Second, ViewLag: 10 * time.Second,
+		},
+		API:     API{Listen: "127.0.0.1:8484"},
+		origins: map[string]Origin{},
+	}
+}
+
+// Origin says where a value came from; the zero Origin is the default.
+type Origin struct {
+	// Source is the name of the file, the variable or the flag.
+	Source string
+	// Line in the file, from 1; 0 for variables and flags.
+	Line int
+}
+
+// String is "waymark.yaml:12", "WAYMARK_KAFKA_BROKERS" or "--kafka.brokers"; "" for the default.
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Source
+	}
+	return fmt.Sprintf("%s:%d", o.Source, o.Line)
+}
+
+// OriginOf the value of a key such as "kafka.brokers".
+func (c *Config) OriginOf(key string) Origin { return c.origins[key] }
+
+func (c *Config) isSet(key string) bool { return c.origins[key] != Origin{} }
