@@ -210,7 +210,9 @@ func (o letterOrder) compare(p letterOrder) int {
 		compareBools(o.sent, p.sent))
 }
 
-func (r *LetterRow) after(old *LetterRow) bool { return old == nil || r.order().compare(old.order()) > 0 }
+func (r *LetterRow) after(old *LetterRow) bool {
+	return old == nil || r.order().compare(old.order()) > 0
+}
 
 // MergeLetterRow takes the row that has come further; it is commutative, associative and idempotent. Rows that have come
 // equally far differ only by what a redelivery may say in other words; the choice is the same everywhere.

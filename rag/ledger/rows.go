@@ -90,8 +90,8 @@ type TrackerRow struct {
 	Revision   rag.Revision
 	Status     rag.Status
 	Chunks     int
-	Attempt    int          // of Status; of a retry the one to come
-	Failure    *rag.Failure // that of Status
+	Attempt    int            // of Status; of a retry the one to come
+	Failure    *rag.Failure   // that of Status
 	Events     []TrackerEvent // in the order in which they happen to a submission, not by clock; bounded
 }
 

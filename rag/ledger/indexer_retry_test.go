@@ -1,0 +1,178 @@
+package ledger_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/ledger"
+)
+
+func TestRetries(t *testing.T) {
+	v1 := rev(1, 0)
+	first := verdict(v1, rag.StatusRetrying, 0)
+	second := verdict(v1, rag.StatusRetrying, 1)
+	second.At = noon.Add(time.Minute)
+	last := verdict(v1, rag.StatusRetrying, 2)
+	last.Failure = &rag.Failure{Stage: "indexer", Class: rag.ClassTransient, Reason: "the last"}
+	t.Run("a transient failure schedules the next attempt", func(t *testing.T) {
+		w := progress(manifest(v1, 2), first).Work[v1]
+		if w.Attempt != 1 || w.RetryCause != 2 || !w.RetryDue.Equal(noon.Add(time.Second)) || !w.FirstFailed.Equal(noon) || w.Count != 2 {
+			t.Errorf("work %+v", w)
+		}
+	})
+	t.Run("each failing chunk says so, one retry follows", func(t *testing.T) {
+		row := progress(manifest(v1, 2), first)
+		again := progressAfter(row, first)
+		if again.Work[v1].RetryCause != row.Work[v1].RetryCause || again.Work[v1].Attempt != 1 {
+			t.Errorf("work %+v", again.Work[v1])
+		}
+	})
+	t.Run("the next failure waits longer and keeps the time of the first", func(t *testing.T) {
+		w := progress(manifest(v1, 2), first, second).Work[v1]
+		if w.Attempt != 2 || w.RetryCause != 3 || !w.RetryDue.Equal(second.At.Add(2*time.Second)) || !w.FirstFailed.Equal(noon) {
+			t.Errorf("work %+v", w)
+		}
+	})
+	t.Run("when the attempts are spent it is dead, with the last failure", func(t *testing.T) {
+		row := progress(manifest(v1, 2), first, second, last)
+		wantFinal(t, row, v1, rag.StatusDead)
+		wantDue(t, row, exactly(v1))
+		f := row.Finals["m1"]
+		if f.Attempt != 2 || *f.Failure != *last.Failure || !f.FirstFailed.Equal(noon) || f.Cause != 4 {
+			t.Errorf("final %+v", f)
+		}
+	})
+	t.Run("a confirmed chunk stays confirmed over a retry", func(t *testing.T) {
+		again := manifest(v1, 2)
+		again.Attempt = 1
+		row := progress(manifest(v1, 2), receipt(v1, 0, 1), first, again)
+		if !ledger.Confirmed(row, v1, 0) || ledger.Confirmed(row, v1, 1) || ledger.Confirmed(row, v1, -1) || ledger.Confirmed(nil, v1, 0) {
+			t.Errorf("work %+v", row.Work[v1])
+		}
+		row = progressAfter(row, receipt(v1, 1, 2))
+		wantFinal(t, row, v1, rag.StatusIndexed)
+	})
+	t.Run("a final of an earlier attempt closes the letter of the retry", func(t *testing.T) {
+		row := progress(manifest(v1, 2), first, receipt(v1, 0, 2))
+		words := ledger.Say("d", row, row.Applied)
+		if w := words[len(words)-1]; w.Status != rag.StatusIndexed || w.Letter != ledger.LetterClose || w.Subject.Attempt != 1 {
+			t.Errorf("said %+v", words)
+		}
+	})
+	t.Run("a record without a time takes now", func(t *testing.T) {
+		p := verdict(v1, rag.StatusRetrying, 0)
+		p.At = time.Time{}
+		if w := progress(p).Work[v1]; !w.RetryDue.Equal(noon.Add(time.Second)) {
+			t.Errorf("work %+v", w)
+		}
+	})
+	t.Run("three attempts unless set", func(t *testing.T) {
+		row := ledger.ApplyProgress(nil, verdict(v1, rag.StatusRetrying, 1), 1, noon, ledger.Settings{})
+		if row.Work[v1].Attempt != 2 || !row.Work[v1].RetryDue.Equal(noon) {
+			t.Errorf("row %+v", row)
+		}
+		wantFinal(t, ledger.ApplyProgress(row, last, 2, noon, ledger.Settings{}), v1, rag.StatusDead)
+	})
+}
+
+func TestAFinalOnceSaidIsRepeatedNeverChanged(t *testing.T) {
+	v1 := rev(1, 0)
+	dead := progress(verdict(v1, rag.StatusDead, 0))
+	for name, p := range map[string]rag.Progress{"manifest": manifest(v1, 1), "delete": deletion(v1), "retry": verdict(v1, rag.StatusRetrying, 0),
+		"unchanged": verdict(v1, rag.StatusUnchanged, 0), "receipt": receipt(v1, 0, 1)} {
+		row := progressAfter(dead, p)
+		if f := row.Finals["m1"]; f.Status != rag.StatusDead || f.Cause != 1 || len(row.Work) > 0 || row.Fence > 0 {
+			t.Errorf("after a %s: %+v", name, row)
+		}
+		if words := ledger.Say("d", row, row.Applied); len(words) > 0 {
+			t.Errorf("a %s says %+v", name, words)
+		}
+	}
+	replayed := progressAfter(dead, manifest(rev(1, 1), 1), receipt(rev(1, 1), 0, 1))
+	wantFinal(t, replayed, rev(1, 1), rag.StatusIndexed)
+}
+
+func TestARecordIsAppliedOnce(t *testing.T) {
+	row := progress(manifest(rev(1, 0), 1), receipt(rev(1, 0), 0, 1))
+	for at := range row.Applied + 1 {
+		if got := ledger.ApplyProgress(row, verdict(rev(2, 0), rag.StatusDead, 0), at, noon, settings); got != row {
+			t.Errorf("the record at %d was applied again", at)
+		}
+	}
+}
+
+func TestApplyProgressDoesNotChangeItsRow(t *testing.T) {
+	row := progress(manifest(rev(1, 0), 65), receipt(rev(1, 0), 0, 2))
+	work := row.Work[rev(1, 0)]
+	confirmed := slices.Clone(work.Confirmed)
+	progressAfter(row, receipt(rev(1, 0), 2, 65), deletion(rev(2, 0)))
+	if len(row.Work) != 1 || len(row.Finals) != 0 || len(row.Due) != 0 || !slices.Equal(row.Work[rev(1, 0)].Confirmed, confirmed) {
+		t.Errorf("the row was changed: %+v", row)
+	}
+}
+
+func TestUnknownWordsOnlyCountAsApplied(t *testing.T) {
+	row := progress(about(99, rev(1, 0), 0), verdict(rev(1, 0), "odd", 0), rag.Progress{})
+	if row.Applied != 3 || len(row.Work)+len(row.Finals)+len(row.Due) > 0 {
+		t.Errorf("row %+v", row)
+	}
+}
+
+func TestFinalsAreForgotten(t *testing.T) {
+	one := ledger.Keep{For: time.Minute, Count: 1}
+	later := noon.Add(time.Hour)
+	ended := func(vs ...rag.Version) (row *ledger.DocumentRow) {
+		for _, v := range vs {
+			row = progressAfter(row, deletion(rev(v, 0)))
+		}
+		return row
+	}
+	for name, c := range map[string]struct {
+		row       *ledger.DocumentRow
+		committed rag.Version
+		now       time.Time
+		left      []string
+		floor     rag.Version
+	}{
+		"what is below the fence, old and beyond the count": {ended(1, 2, 3), 9, later, []string{"m3"}, 2},
+		"not what is young":                    {ended(1, 2, 3), 9, noon, []string{"m1", "m2", "m3"}, 0},
+		"not one whose cause is not committed": {ended(1, 2, 3), 2, later, []string{"m2", "m3"}, 1},
+		"not one above the fence": {progressAfter(ended(1), verdict(rev(2, 0), rag.StatusDead, 0), verdict(rev(3, 0), rag.StatusDead, 0)),
+			9, later, []string{"m1", "m2", "m3"}, 0},
+		"not a replayed one": {progressAfter(progress(verdict(rev(1, 0), rag.StatusDead, 0), deletion(rev(1, 1))), deletion(rev(2, 0)), deletion(rev(3, 0))),
+			9, later, []string{"m1", "m3"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(c.row.Finals)
+			got := ledger.ForgetFinals(c.row, c.committed, c.now, one)
+			if left := slices.Sorted(maps.Keys(got.Finals)); !slices.Equal(left, c.left) || got.Floor != c.floor {
+				t.Errorf("left %v and floor %d, want %v and %d", left, got.Floor, c.left, c.floor)
+			}
+			if len(c.row.Finals) != before {
+				t.Error("the row was changed")
+			}
+		})
+	}
+	t.Run("at or below the floor nothing is said any more", func(t *testing.T) {
+		row := ledger.ForgetFinals(ended(1, 2, 3), 9, later, one)
+		for _, p := range []rag.Progress{manifest(rev(1, 0), 1), verdict(rev(2, 0), rag.StatusDead, 0), deletion(rev(1, 0))} {
+			if after := progressAfter(row, p); len(after.Finals) != 1 || len(ledger.Say("d", after, after.Applied)) > 0 {
+				t.Errorf("after %+v: %+v", p, after)
+			}
+		}
+	})
+	t.Run("a replay at or below the floor is superseded", func(t *testing.T) {
+		row := ledger.ForgetFinals(ended(1, 2, 3), 9, later, one)
+		wantFinal(t, progressAfter(row, manifest(rev(1, 1), 1)), rev(1, 1), rag.StatusSuperseded)
+	})
+	t.Run("of rows that forgot differently the longer memory wins", func(t *testing.T) {
+		all := ended(1, 2, 3)
+		few := ledger.ForgetFinals(all, 9, later, one)
+		if m := ledger.MergeDocumentRow(few, all); len(m.Finals) != 3 || m.Floor != 0 {
+			t.Errorf("merged %+v", m)
+		}
+	})
+}
