@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// batcher collects the messages of one batch input of one partition and works on them off goka's goroutine, one batch at
+// a time: a key has one writer.
+type batcher struct {
+	p  *partition
+	in *input
+
+	mu      sync.Mutex
+	waiting []batched
+	bytes   int
+	since   time.Time
+	wake    chan struct{}
+}
+
+// batched is one message that waits for its batch.
+type batched struct {
+	f       *flight
+	raw     rawMessage
+	message any
+	size    int
+}
+
+func newBatcher(p *partition, in *input) *batcher {
+	return &batcher{p: p, in: in, wake: make(chan struct{}, 1)}
+}
+
+// prepare decodes a message for its batch; one that cannot be decoded is a failure of its own and never joins one.
+func (p *partition) prepare(f *flight, in *input, raw rawMessage) {
+	var m any
+	var res result
+	var row encodedRow
+	err := p.try(func() (err error) {
+		m, err = in.prepare(raw)
+		if err == nil || errors.Is(err, stage.ErrNewerFormat) {
+			return err
+		}
+		return stage.Reject(ReasonUndecodable, "a record of %s: %w", in.topic, err)
+	}, func(fl Failure) (err error) {
+		fl.Record, m = raw.record, nil
+		res, row, err = p.failureResult(fl, nil)
+		return err
+	})
+	switch {
+	case err != nil:
+		f.abandon()
+	case m == nil:
+		p.r.env.Metrics.observe(p.r.group.name, in.topic, errFailed, 0)
+		p.apply(f, res, row)
+	default:
+		p.batches[in.topic].add(batched{f, raw, m, len(raw.record.Value)})
+	}
+}
+
+// ReasonUndecodable is the reason of a failure whose record could not be decoded.
+const ReasonUndecodable = "undecodable"
+
+func (b *batcher) add(m batched) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) == 0 {
+		b.since = b.p.r.env.Clock.Now()
+	}
+	b.waiting = append(b.waiting, m)
+	b.bytes += m.size
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the next batch, or how long to wait for it (-1: until something is added).
+func (b *batcher) take() (batch []batched, wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := b.in.batch
+	if len(b.waiting) == 0 {
+		return nil, -1
+	}
+	full := len(b.waiting) >= o.MaxMessages || b.bytes >= o.MaxBytes
+	if left := o.Linger - b.p.r.env.Clock.Now().Sub(b.since); !full && left > 0 {
+		return nil, left
+	}
+	n, size := 0, 0
+	for n < len(b.waiting) && n < o.MaxMessages && (n == 0 || size+b.waiting[n].size <= o.MaxBytes) {
+		size += b.waiting[n].size
+		n++
+	}
+	batch = append(batch, b.waiting[:n]...)
+	b.waiting = append([]batched(nil), b.waiting[n:]...)
+	b.bytes -= size
+	return batch, 0
+}
+
+// abandonWaiting gives back what has not been begun.
+func (b *batcher) abandonWaiting() {
+	b.mu.Lock()
+	waiting := b.waiting
+	b.waiting, b.bytes = nil, 0
+	b.mu.Unlock()
+	for _, m := range waiting {
+		m.f.abandon()
+	}
+}
+
+func (b *batcher) run() {
+	for {
+		batch, wait := b.take()
+		if len(batch) > 0 {
+			b.work(batch)
+			if b.p.ctx.Err() != nil {
+				b.abandonWaiting()
+				return
+			}
+			continue
+		}
+		var timeout <-chan time.Time
+		if wait > 0 {
+			timeout = b.p.r.env.Clock.After(wait)
+		}
+		select {
+		case <-b.p.ctx.Done():
+			b.abandonWaiting()
+			return
+		case <-b.wake:
+		case <-timeout:
+		}
+	}
+}
+
+// work runs the handler over a batch until each message has succeeded, failed for good, or the partition is lost.
+// A batch that fails as a whole although the canary passes is halved: the culprit ends up alone (contract rule 9).
+func (b *batcher) work(batch []batched) {
+	todo := [][]batched{batch}
+	tries := map[*flight]int{}
+	for waits := 1; len(todo) > 0; {
+		part := todo[0]
+		if !b.p.session.alive() {
+			abandonBatches(todo)
+			return
+		}
+		start := b.p.r.env.Clock.Mono()
+		res, err := b.call(part)
+		if err == nil {
+			again, worst := b.settle(part, res, tries)
+			b.p.r.env.Metrics.observeBatch(b.p.r.group.name, b.in.topic, len(part)-len(again), b.p.r.env.Clock.Mono()-start)
+			todo = todo[1:]
+			if len(again) == 0 {
+				continue
+			}
+			todo = append([][]batched{again}, todo...)
+			err = worst
+		}
+		class := b.p.classify(err)
+		if class == stage.ClassTransient && stage.ClassOf(err) == stage.ClassOutage {
+			// The dependency works: something in this batch does not. Alone it is a transient failure of its message.
+			if len(todo[0]) > 1 {
+				half := len(todo[0]) / 2
+				todo = append([][]batched{todo[0][:half], todo[0][half:]}, todo[1:]...)
+				continue
+			}
+			f := todo[0][0]
+			if tries[f.f]++; tries[f.f] >= b.p.r.env.Retry.Tries && b.giveUp(f, err, tries[f.f]) {
+				todo = todo[1:]
+				continue
+			}
+		}
+		if !b.p.pause(err, class, waits) {
+			abandonBatches(todo)
+			return
+		}
+		waits++
+	}
+	b.p.r.outages.overAll()
+}
+
+func abandonBatches(todo [][]batched) {
+	for _, part := range todo {
+		for _, m := range part {
+			m.f.abandon()
+		}
+	}
+}
+
+func (b *batcher) call(part []batched) (res batchResult, err error) {
+	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.row}
+	for _, m := range part {
+		raw.messages = append(raw.messages, m.message)
+	}
+	b.p.effects.Lock()
+	defer b.p.effects.Unlock()
+	err = safely(func() error {
+		res, err = b.in.work(b.p.work, raw)
+		return err
+	})
+	if err == nil {
+		return res, nil
+	}
+	// A panic of the handler: nobody knows which message it was, so each is tried alone.
+	return batchResult{}, stage.Outage("batch_panic", 0, err)
+}
+
+func (b *batcher) row(key string) any {
+	if b.p.rows == nil {
+		return nil
+	}
+	row, err := b.p.rows.read(key)
+	if err != nil {
+		b.p.log.Error("a row cannot be read", "error", err)
+		return nil
+	}
+	return row
+}
+
+// settle sends what follows from a batch and returns the messages that must be tried again, with the error of the worst.
+func (b *batcher) settle(part []batched, res batchResult, tries map[*flight]int) (again []batched, worst error) {
+	var good []batched
+	for i, m := range part {
+		err := res.errors[i]
+		switch {
+		case err == nil:
+			good = append(good, m)
+		case stage.ClassOf(err) == stage.ClassOutage: // work asks the canary what it is
+			again, worst = append(again, m), err
+		default:
+			tries[m.f]++
+			if (stage.ClassOf(err) == stage.ClassMessage || tries[m.f] >= b.p.r.env.Retry.Tries) && b.giveUp(m, err, tries[m.f]) {
+				continue
+			}
+			again = append(again, m)
+			if worst == nil {
+				worst = err
+			}
+		}
+	}
+	b.send(good, res)
+	return again, worst
+}
+
+// giveUp sends what follows from the failure of one message; false if that must be tried again.
+func (b *batcher) giveUp(m batched, err error, tries int) bool {
+	class := stage.ClassOf(err)
+	if class == stage.ClassOutage {
+		class = stage.ClassTransient
+	}
+	res, row, ferr := b.p.failureResult(Failure{Group: b.p.r.group.name, Record: m.raw.record, Err: err, Class: class, Attempts: tries}, nil)
+	if ferr != nil {
+		b.p.r.outages.begin(stage.ReasonOf(ferr, "failure_handler"), ferr)
+		return false
+	}
+	b.p.r.env.Metrics.observe(b.p.r.group.name, b.in.topic, errFailed, 0)
+	b.p.apply(m.f, res, row)
+	return true
+}
+
+// send sends a batch's outputs and rows; every message of the batch is done once all of them are acknowledged.
+func (b *batcher) send(good []batched, res batchResult) {
+	acks := make([]func(int64, error), len(good))
+	for i, m := range good {
+		acks[i] = m.f.hold()
+	}
+	all := &sharedAck{acks: acks}
+	release := all.hold()
+	if err := b.p.checkOutputs(res.outputs); err != nil {
+		release(0, fmt.Errorf("an output of a batch: %w", err))
+		return
+	}
+	for _, out := range res.outputs {
+		b.p.send(b.p.work, out, all.hold())
+	}
+	for key, row := range res.rows {
+		enc, err := b.p.checkRow(key, row)
+		if err != nil {
+			b.p.log.Error("a row of a batch cannot be written", "error", err)
+			continue
+		}
+		b.p.rows.write(enc, all.hold())
+	}
+	release(0, nil)
+}
+
+// sharedAck acknowledges several messages once all sends on behalf of them are.
+type sharedAck struct {
+	mu      sync.Mutex
+	pending int
+	err     error
+	acks    []func(int64, error)
+}
+
+func (s *sharedAck) hold() func(int64, error) {
+	s.mu.Lock()
+	s.pending++
+	s.mu.Unlock()
+	return func(_ int64, err error) {
+		s.mu.Lock()
+		s.err = joinErrors(s.err, err)
+		s.pending--
+		ready := s.pending == 0
+		err = s.err
+		s.mu.Unlock()
+		if !ready {
+			return
+		}
+		for _, ack := range s.acks {
+			ack(0, err)
+		}
+	}
+}

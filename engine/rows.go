@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lovoo/goka"
+	"github.com/lovoo/goka/storage"
+
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// rowStore is the table of one partition while this process owns it. Every write is merged with what stands there, goes
+// to the local store first and to the table's topic next, in the same order for one key. It never moves the local offset
+// on its own writes: only what was read back from the topic counts as known, so that a stranger's row between two of
+// ours is never skipped (see follow).
+type rowStore struct {
+	p     *partition
+	table *table
+	topic string
+
+	// write is held from reading the current row to handing the record over: local order and log order stay one.
+	writing sync.Mutex
+	st      storage.Storage
+
+	mu  sync.Mutex
+	own map[string]*ownWrites
+	// again are keys whose row the follower has to send again.
+	again keyQueue
+}
+
+// ownWrites are this process's writes of a key that the follower has not read back yet.
+type ownWrites struct {
+	flying     int
+	lastOffset int64
+	// stranger is the offset of a differing record that was read while writes were flying; -1 if none.
+	stranger int64
+}
+
+func newRowStore(p *partition, st storage.Storage) *rowStore {
+	return &rowStore{p: p, table: p.r.group.table, topic: p.r.group.TableTopic(), st: st, own: map[string]*ownWrites{}, again: newKeyQueue()}
+}
+
+// encodedRow is a row as it is to be written, with the bytes that it was derived from (nil: there was none).
+type encodedRow struct {
+	row  any
+	out  stage.Output
+	base []byte
+}
+
+// load returns the row of a key and its bytes, nil if it has none. A row that cannot be decoded counts as none and is
+// rebuilt; one in a newer format is an error (an outage of this pod).
+func (s *rowStore) load(key string) (row any, raw []byte, err error) {
+	b, err := s.st.Get(key)
+	if err != nil {
+		return nil, nil, stage.Outage("local_store", 0, fmt.Errorf("reading the row of %q: %w", key, err))
+	}
+	row, err = s.decode(key, b)
+	return row, b, err
+}
+
+func (s *rowStore) read(key string) (any, error) {
+	row, _, err := s.load(key)
+	return row, err
+}
+
+func (s *rowStore) decode(key string, b []byte) (any, error) {
+	if b == nil {
+		return nil, nil
+	}
+	row, err := s.table.decode(b)
+	if errors.Is(err, stage.ErrNewerFormat) {
+		return nil, stage.Outage("newer_format", 0, fmt.Errorf("row of %q in %s: %w", key, s.topic, err))
+	}
+	if err != nil {
+		s.p.r.env.Metrics.undecodable.WithLabelValues(s.p.r.group.name, s.topic).Inc()
+		s.p.log.Warn("a row cannot be decoded and is rebuilt", "topic", s.topic, "key", key, "error", err)
+		return nil, nil
+	}
+	return row, nil
+}
+
+// output encodes a row as its record, for a check of its size and for sending.
+func (s *rowStore) output(key string, row any) (stage.Output, error) {
+	b, err := s.table.encode(row)
+	if err != nil {
+		return stage.Output{}, stage.Reject("row_not_encodable", "the row of %q: %w", key, err)
+	}
+	return stage.Output{Topic: s.topic, Key: []byte(key), Value: b}, nil
+}
+
+// write stores the row and sends it; where somebody has written since it was derived, the two are merged first. ack gets
+// the outcome.
+func (s *rowStore) write(r encodedRow, ack func(int64, error)) {
+	key := string(r.out.Key)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	current, raw, err := s.load(key)
+	if err != nil {
+		ack(0, err)
+		return
+	}
+	if current != nil && !bytes.Equal(raw, r.base) {
+		r.row = s.table.merge(current, r.row)
+		if r.out, err = s.output(key, r.row); err != nil {
+			ack(0, err)
+			return
+		}
+	}
+	s.put(key, r.row, r.out, ack)
+}
+
+// put stores and sends an encoded row; the caller holds writing.
+func (s *rowStore) put(key string, row any, out stage.Output, ack func(int64, error)) {
+	if err := s.st.Set(key, out.Value); err != nil {
+		ack(0, fmt.Errorf("storing the row of %q: %w", key, err))
+		return
+	}
+	s.takeOff(key)
+	s.p.send(s.p.work, out, func(offset int64, err error) {
+		rewrite := s.landed(key, offset, err)
+		if err == nil && s.p.timers != nil {
+			s.p.timers.acknowledged(key, row)
+		}
+		ack(offset, err)
+		if rewrite {
+			s.again.add(key)
+		}
+	})
+}
+
+func (s *rowStore) takeOff(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.own[key]
+	if o == nil {
+		o = &ownWrites{lastOffset: -1, stranger: -1}
+		s.own[key] = o
+	}
+	o.flying++
+}
+
+// landed notes the outcome of one own write; it reports whether a stranger's record has come behind all of ours.
+func (s *rowStore) landed(key string, offset int64, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.own[key]
+	o.flying--
+	if err == nil {
+		o.lastOffset = max(o.lastOffset, offset)
+	}
+	if o.flying > 0 || o.stranger < 0 {
+		return false
+	}
+	behind := o.stranger > o.lastOffset
+	o.stranger = -1
+	return behind
+}
+
+// differing is asked by the follower about a record of the key that is not what the local store holds: must the row be
+// written again? Not while an own write is, or may be, behind that record.
+func (s *rowStore) differing(key string, offset int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.own[key]
+	switch {
+	case o == nil:
+		return true
+	case o.flying > 0:
+		o.stranger = offset
+		return false
+	default:
+		return offset > o.lastOffset
+	}
+}
+
+// passed forgets the own writes of a key that the follower has read back.
+func (s *rowStore) passed(key string, offset int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.own[key]; o != nil && o.flying == 0 && o.lastOffset <= offset {
+		delete(s.own, key)
+	}
+}
+
+// rewrite sends the local row of a key again: what stands last in the topic must be the merged row.
+func (s *rowStore) rewrite(key string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	row, err := s.read(key)
+	if err != nil || row == nil {
+		return
+	}
+	out, err := s.output(key, row)
+	if err != nil {
+		s.p.log.Error("a row cannot be written again", "key", key, "error", err)
+		return
+	}
+	s.p.r.env.Metrics.rewritten.WithLabelValues(s.p.r.group.name).Inc()
+	s.put(key, row, out, func(_ int64, err error) {
+		if err != nil {
+			s.p.log.Warn("a row could not be written again; it is tried at the next recovery", "error", err)
+		}
+	})
+}
+
+// mergeUpdate is goka's update callback while a table or a joined table is recovered or followed by goka: it merges
+// instead of overwriting, and remembers the group's own rows whose record is not what the merge gave.
+func (r *runner) mergeUpdate(u goka.UpdateContext, st storage.Storage, key string, value []byte) error {
+	t := r.tableOf(string(u.Topic()))
+	if t == nil || value == nil {
+		return nil // nobody writes tombstones into these tables; expiry is by time, in every copy alike
+	}
+	current, err := st.Get(key)
+	if err != nil {
+		return fmt.Errorf("reading the row of %q: %w", key, err)
+	}
+	merged, differs, err := mergeValues(t, current, value)
+	if err != nil {
+		return fmt.Errorf("row of %q in %s: %w", key, u.Topic(), err)
+	}
+	if string(u.Topic()) == r.group.TableTopic() {
+		r.dirty.note(u.Partition(), key, differs)
+	}
+	if bytes.Equal(merged, current) {
+		return nil
+	}
+	return st.Set(key, merged)
+}
+
+// mergeValues merges two encoded rows. differs: the result is not what the record says. What cannot be decoded loses.
+func mergeValues(t *table, current, record []byte) (merged []byte, differs bool, err error) {
+	if current == nil || bytes.Equal(current, record) {
+		return record, false, nil
+	}
+	theirs, err := t.decode(record)
+	if errors.Is(err, stage.ErrNewerFormat) {
+		return nil, false, err
+	}
+	ours, ownErr := t.decode(current)
+	if errors.Is(ownErr, stage.ErrNewerFormat) {
+		return nil, false, ownErr
+	}
+	switch {
+	case err != nil && ownErr != nil:
+		return current, false, nil
+	case err != nil:
+		return current, true, nil
+	case ownErr != nil:
+		return record, false, nil
+	}
+	row := t.merge(ours, theirs)
+	if merged, err = t.encode(row); err != nil {
+		return nil, false, err
+	}
+	again, err := t.encode(theirs)
+	if err != nil {
+		return nil, false, err
+	}
+	own, err := t.encode(ours)
+	if err != nil {
+		return nil, false, err
+	}
+	switch {
+	case t.same(merged, again):
+		return record, false, nil
+	case t.same(merged, own):
+		return current, true, nil
+	}
+	return merged, true, nil
+}
+
+// dirtyKeys are the keys of recovered rows whose last record in the topic is behind the local row.
+type dirtyKeys struct {
+	mu   sync.Mutex
+	keys map[int32]map[string]struct{}
+}
+
+func (d *dirtyKeys) note(partition int32, key string, differs bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !differs {
+		delete(d.keys[partition], key)
+		return
+	}
+	if d.keys == nil {
+		d.keys = map[int32]map[string]struct{}{}
+	}
+	if d.keys[partition] == nil {
+		d.keys[partition] = map[string]struct{}{}
+	}
+	d.keys[partition][key] = struct{}{}
+}
+
+func (d *dirtyKeys) take(partition int32) map[string]struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	keys := d.keys[partition]
+	delete(d.keys, partition)
+	return keys
+}

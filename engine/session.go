@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// claimKey is a topic and partition that this process has claimed.
+type claimKey struct {
+	topic     string
+	partition int32
+}
+
+// session is one generation of the consumer group as this process sees it, between Setup and Cleanup. It stands between
+// sarama and goka: goka marks through it, and only what the gates allow is marked.
+type session struct {
+	sarama.ConsumerGroupSession
+	clock Clock
+	// limit is half the session timeout: a process that has not ticked for so long may have lost its partitions.
+	limit    time.Duration
+	lastTick atomic.Int64 // unix nanoseconds of the clock's monotonic reading
+	lost     atomic.Bool
+	stop     chan struct{}
+	ticking  sync.WaitGroup
+
+	mu    sync.Mutex
+	gates map[claimKey]*gate
+}
+
+func newSession(inner sarama.ConsumerGroupSession, clock Clock, timeout time.Duration, onLost func()) *session {
+	s := &session{
+		ConsumerGroupSession: inner, clock: clock, limit: timeout / 2,
+		stop: make(chan struct{}), gates: map[claimKey]*gate{},
+	}
+	s.lastTick.Store(int64(clock.Mono()))
+	s.ticking.Go(func() { s.tick(onLost) })
+	return s
+}
+
+// tick notices that the process was stopped (SIGSTOP, a suspended machine) for longer than the group's patience allows:
+// other members may own its partitions by now although nobody has told it yet (contract rule 14).
+func (s *session) tick(onLost func()) {
+	every := s.limit / 6
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.clock.After(every):
+			if !s.alive() {
+				onLost()
+				return
+			}
+			s.lastTick.Store(int64(s.clock.Mono()))
+		}
+	}
+}
+
+// alive reports whether an outcome may be applied: the session is not over, and this process has not slept too long.
+func (s *session) alive() bool {
+	if s.lost.Load() || s.Context().Err() != nil {
+		return false
+	}
+	if s.clock.Mono()-time.Duration(s.lastTick.Load()) > s.limit {
+		s.lost.Store(true)
+		return false
+	}
+	return true
+}
+
+func (s *session) end() {
+	close(s.stop)
+	s.ticking.Wait()
+}
+
+func (s *session) addGate(k claimKey, g *gate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gates[k] = g
+}
+
+func (s *session) gate(k claimKey) *gate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gates[k]
+}
+
+// MarkOffset is what goka calls when a message and all its emits are done; offset is the next one to read.
+func (s *session) MarkOffset(topic string, partition int32, offset int64, metadata string) {
+	g := s.gate(claimKey{topic, partition})
+	if g == nil {
+		return
+	}
+	g.finish(offset-1, func(next int64) {
+		s.ConsumerGroupSession.MarkOffset(topic, partition, next, metadata)
+	})
+}
+
+// MarkMessage marks like MarkOffset.
+func (s *session) MarkMessage(m *sarama.ConsumerMessage, metadata string) {
+	s.MarkOffset(m.Topic, m.Partition, m.Offset+1, metadata)
+}
+
+// consumerGroup wraps sarama's so that goka works through gates, and so that a rebalance costs a fraction of a second:
+// goka sleeps five seconds whenever Consume returns, so Consume does not return while the group goes on.
+type consumerGroup struct {
+	sarama.ConsumerGroup
+	group *runner
+}
+
+// Consume joins again after every rebalance until the context ends or joining fails.
+func (c *consumerGroup) Consume(ctx context.Context, topics []string, h sarama.ConsumerGroupHandler) error {
+	for {
+		if err := c.consumeOnce(ctx, topics, h); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (c *consumerGroup) consumeOnce(ctx context.Context, topics []string, h sarama.ConsumerGroupHandler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return c.ConsumerGroup.Consume(ctx, topics, &handler{inner: h, group: c.group, leave: cancel})
+}
+
+// handler stands between sarama and goka's handler for one session.
+type handler struct {
+	inner   sarama.ConsumerGroupHandler
+	group   *runner
+	leave   context.CancelFunc
+	session *session
+}
+
+func (h *handler) Setup(s sarama.ConsumerGroupSession) error {
+	h.session = newSession(s, h.group.env.Clock, h.group.sessionTimeout, h.leave)
+	h.group.beginSession(h.session)
+	return h.inner.Setup(h.session)
+}
+
+// Cleanup ends the partitions before goka closes their storage and before sarama commits for the last time, so that
+// what they finish here is still committed.
+func (h *handler) Cleanup(sarama.ConsumerGroupSession) error {
+	h.group.endSession(h.session)
+	err := h.inner.Cleanup(h.session)
+	h.session.end()
+	return err
+}
+
+func (h *handler) ConsumeClaim(_ sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim) error {
+	key := claimKey{c.Topic(), c.Partition()}
+	g := newGate(c.InitialOffset(), h.group.env.MaxInFlight, h.group.env.MaxInFlightBytes)
+	g.end = c.HighWaterMarkOffset
+	h.session.addGate(key, g)
+	if err := h.group.openPartition(h.session, c.Partition()); err != nil {
+		return err
+	}
+	gated := &gatedClaim{ConsumerGroupClaim: c, out: make(chan *sarama.ConsumerMessage)}
+	done := make(chan struct{})
+	var feeding sync.WaitGroup
+	feeding.Go(func() { gated.feed(g, done) })
+	defer func() {
+		close(done)
+		g.close()
+		feeding.Wait()
+	}()
+	return h.inner.ConsumeClaim(h.session, gated)
+}
+
+// gatedClaim hands goka the records that the gate has let in.
+type gatedClaim struct {
+	sarama.ConsumerGroupClaim
+	out chan *sarama.ConsumerMessage
+}
+
+func (c *gatedClaim) Messages() <-chan *sarama.ConsumerMessage { return c.out }
+
+func (c *gatedClaim) feed(g *gate, done <-chan struct{}) {
+	defer close(c.out)
+	for {
+		select {
+		case m, ok := <-c.ConsumerGroupClaim.Messages():
+			if !ok || !g.deliver(m) {
+				return
+			}
+			select {
+			case c.out <- m:
+			case <-done:
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}

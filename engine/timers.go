@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// timers fires the group's timer for the rows of one partition. What is due stands in the rows, so the next owner finds
+// it: on assignment all rows are looked through once, from then on every acknowledged row is.
+type timers struct {
+	p   *partition
+	def *timer
+
+	mu    sync.Mutex
+	armed map[string]armedTimer
+	queue dueQueue
+	wake  chan struct{}
+}
+
+// armedTimer is the time that the row names, and the time at which the timer fires.
+type armedTimer struct{ next, at time.Time }
+
+type due struct {
+	key string
+	at  time.Time
+}
+
+func newTimers(p *partition) *timers {
+	return &timers{p: p, def: p.r.group.timer, armed: map[string]armedTimer{}, wake: make(chan struct{}, 1)}
+}
+
+// acknowledged arms the timer of a row that stands in the table now, or disarms it. The minimum delay counts from here:
+// readers need that time to see the row (contract rule 10).
+func (t *timers) acknowledged(key string, row any) {
+	next, ok := t.def.next(row)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !ok {
+		delete(t.armed, key) // its entry in the queue is skipped
+		return
+	}
+	if old, ok := t.armed[key]; ok && old.next.Equal(next) {
+		return // the clock of this time runs already
+	}
+	at := next
+	if least := t.p.r.env.Clock.Now().Add(t.def.minDelay(row)); at.Before(least) {
+		at = least
+	}
+	t.arm(key, armedTimer{next, at})
+}
+
+// arm sets the timer of a key; the caller holds mu.
+func (t *timers) arm(key string, a armedTimer) {
+	t.armed[key] = a
+	heap.Push(&t.queue, due{key, a.at})
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop returns the first key whose time has come, or how long to wait for it.
+func (t *timers) pop(now time.Time) (key string, ok bool, wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.queue) > 0 {
+		first := t.queue[0]
+		if a, armed := t.armed[first.key]; !armed || !a.at.Equal(first.at) {
+			heap.Pop(&t.queue)
+			continue
+		}
+		if first.at.After(now) {
+			return "", false, first.at.Sub(now)
+		}
+		heap.Pop(&t.queue)
+		delete(t.armed, first.key)
+		return first.key, true, 0
+	}
+	return "", false, -1
+}
+
+func (t *timers) run() {
+	if err := t.scan(); err != nil {
+		t.p.log.Error("looking for due rows failed; they are found at the next assignment", "error", err)
+	}
+	for {
+		key, ok, wait := t.pop(t.p.r.env.Clock.Now())
+		if ok {
+			t.fire(key)
+			if t.p.ctx.Err() != nil {
+				return
+			}
+			continue
+		}
+		var timeout <-chan time.Time
+		if wait > 0 {
+			timeout = t.p.r.env.Clock.After(wait)
+		}
+		select {
+		case <-t.p.ctx.Done():
+			return
+		case <-t.wake:
+		case <-timeout:
+		}
+	}
+}
+
+// scan looks through all rows that were recovered.
+func (t *timers) scan() error {
+	it, err := t.p.rows.st.Iterator()
+	if err != nil {
+		return err
+	}
+	defer it.Release()
+	for it.Next() {
+		if t.p.ctx.Err() != nil {
+			return nil
+		}
+		b, err := it.Value()
+		if err != nil {
+			return err
+		}
+		key := string(it.Key())
+		row, err := t.p.rows.decode(key, b)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			t.acknowledged(key, row)
+		}
+	}
+	return it.Err()
+}
+
+// fire performs what is due for one row. What it sends changes the row when it comes back as a record; if that takes too
+// long (it was lost), the row is due again.
+func (t *timers) fire(key string) {
+	row, err := t.p.rows.read(key)
+	if err != nil || row == nil {
+		return
+	}
+	next, ok := t.def.next(row)
+	if !ok || next.After(t.p.r.env.Clock.Now()) {
+		t.acknowledged(key, row)
+		return
+	}
+	outs, err := t.perform(key, row)
+	if err == nil {
+		err = t.sendAll(outs)
+	}
+	again := refireAfter
+	if err != nil {
+		again = t.p.r.env.Retry.Max
+		if stage.ClassOf(err) == stage.ClassOutage {
+			t.p.r.outages.begin(stage.ReasonOf(err, "timer"), err)
+			again = t.p.r.env.Retry.Initial * 4
+		} else if t.p.ctx.Err() == nil {
+			t.p.log.Warn("a timer failed and fires again", "key", key, "error", err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, armed := t.armed[key]; !armed { // the row has not changed meanwhile
+		t.arm(key, armedTimer{next, t.p.r.env.Clock.Now().Add(again)})
+	}
+}
+
+// refireAfter is how long the outcome of a timer may take to change the row before the timer fires again.
+const refireAfter = time.Minute
+
+func (t *timers) perform(key string, row any) (outs []stage.Output, err error) {
+	t.p.effects.Lock()
+	defer t.p.effects.Unlock()
+	if !t.p.session.alive() {
+		return nil, t.p.ctx.Err()
+	}
+	err = safely(func() error {
+		outs, err = t.def.fire(t.p.work, key, row, t.p.session.alive)
+		return err
+	})
+	return outs, err
+}
+
+// sendAll sends and waits until all are acknowledged.
+func (t *timers) sendAll(outs []stage.Output) error {
+	acks := make(chan error, len(outs))
+	for _, out := range outs {
+		t.p.send(t.p.work, out, func(_ int64, err error) { acks <- err })
+	}
+	var all error
+	for range outs {
+		all = joinErrors(all, <-acks)
+	}
+	return all
+}
+
+type dueQueue []due
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q dueQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *dueQueue) Push(x any)        { *q = append(*q, x.(due)) }
+func (q *dueQueue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}

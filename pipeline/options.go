@@ -1,0 +1,155 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/waymarkhq/waymark/engine"
+	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/processors"
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/embed"
+	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/rag/split"
+	"github.com/waymarkhq/waymark/rag/wire"
+	"github.com/waymarkhq/waymark/sinks"
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// Roles of a process that belong to the pipeline; each is one group.
+const (
+	RoleChunker     = "chunker"
+	RoleEmbedder    = "embedder"
+	RoleIndexer     = "indexer"
+	RoleTracker     = "tracker"
+	RoleDeadLetters = "deadletters"
+)
+
+// Roles lists them in the order in which a document meets them.
+func Roles() []string {
+	return []string{RoleChunker, RoleEmbedder, RoleIndexer, RoleTracker, RoleDeadLetters}
+}
+
+// Options of a pipeline. What a role does not need may be nil where that role is not asked for.
+type Options struct {
+	Topics     kafka.Topics
+	Partitions int32
+	Epoch      int
+
+	Parser       processors.Parser
+	Splitter     split.Splitter
+	ReadSettings string // names parser and splitter with their versions and options
+	ParseTimeout time.Duration
+
+	Embedder   embed.Embedder
+	EmbedBatch engine.BatchOptions
+
+	Sink       sinks.Sink
+	Tenant     string
+	StoreBatch engine.BatchOptions
+	Settle     time.Duration
+	Reader     *kafka.Reader
+
+	Delivery ledger.Settings
+	Metrics  *processors.Metrics
+	Now      func() time.Time
+	After    func(time.Duration) <-chan time.Time
+}
+
+// Pipeline is the document pipeline, ready to run any of its groups.
+type Pipeline struct {
+	options Options
+	names   kafka.Topics
+	topics  processors.Topics
+	stages  stages
+}
+
+type stages struct {
+	chunker     *processors.Chunker
+	embedder    *processors.Embedder
+	indexer     *processors.Indexer
+	tracker     *processors.Tracker
+	deadLetters *processors.DeadLetters
+}
+
+// Topics are the pipeline's topics with the codecs of their values; now is the clock that rows carry.
+func Topics(names kafka.Topics, now func() time.Time) processors.Topics {
+	c := wire.NewCodecs(now)
+	return processors.Topics{
+		Documents:   stage.Topic[[]byte]{Name: names.Documents, Codec: processors.Bytes{}},
+		Replays:     stage.Topic[rag.Replay]{Name: names.Replays, Codec: c.Replay},
+		Chunks:      stage.Topic[rag.Chunk]{Name: names.Chunks, Codec: c.Chunk},
+		Vectors:     stage.Topic[rag.Vector]{Name: names.Vectors, Codec: c.Vector},
+		Progress:    stage.Topic[rag.Progress]{Name: names.Progress, Codec: c.Progress},
+		Events:      stage.Topic[rag.Event]{Name: names.Events, Codec: c.Event},
+		DeadLetters: stage.Topic[[]byte]{Name: names.DeadLetters, Codec: processors.Bytes{}},
+		Commands:    stage.Topic[rag.Command]{Name: names.Commands, Codec: c.Command},
+
+		ChunkerTable:     stage.Topic[ledger.ChunkerRow]{Name: names.Tables.Chunker, Codec: c.ChunkerRow},
+		EmbedderTable:    stage.Topic[wire.CachedVector]{Name: names.Tables.Embedder, Codec: c.CachedVector},
+		IndexerTable:     stage.Topic[ledger.DocumentRow]{Name: names.Tables.Indexer, Codec: c.DocumentRow},
+		TrackerTable:     stage.Topic[ledger.TrackerRow]{Name: names.Tables.Tracker, Codec: c.TrackerRow},
+		DeadLettersTable: stage.Topic[ledger.LetterRow]{Name: names.Tables.DeadLetters, Codec: c.LetterRow},
+	}
+}
+
+// New puts the pipeline together.
+func New(o Options) *Pipeline {
+	t := Topics(o.Topics, o.Now)
+	place := processors.Place{Documents: o.Topics.Documents, Epoch: o.Epoch,
+		Home: func(key []byte) int32 { return kafka.PartitionOf(key, o.Partitions) }}
+	p := &Pipeline{options: o, names: o.Topics, topics: t}
+	p.stages = stages{
+		tracker:     &processors.Tracker{Metrics: o.Metrics},
+		deadLetters: &processors.DeadLetters{Topics: t, Place: place, Now: o.Now, Metrics: o.Metrics},
+		embedder:    &processors.Embedder{Topics: t, Service: o.Embedder, Now: o.Now, Metrics: o.Metrics},
+		chunker: &processors.Chunker{Topics: t, Place: place, Parser: o.Parser, Splitter: o.Splitter, ParseTimeout: o.ParseTimeout,
+			Keep: o.Delivery.Keep, Now: o.Now, Metrics: o.Metrics},
+		indexer: &processors.Indexer{Topics: t, Place: place, Sink: o.Sink, Tenant: o.Tenant, Documents: documentReader{o.Reader},
+			Settings: o.Delivery, Settle: o.Settle, Now: o.Now, After: o.After, Metrics: o.Metrics},
+	}
+	if e := o.Embedder; e != nil {
+		p.stages.chunker.Model, p.stages.chunker.ModelSettings = e.Model(), e.Settings()
+		p.stages.chunker.Settings = fmt.Sprintf("%s;model=%s;%s", o.ReadSettings, e.Model(), e.Settings())
+	}
+	return p
+}
+
+// Group builds the group of a role.
+func (p *Pipeline) Group(role string) (*engine.Group, error) {
+	build := map[string]func() (*engine.Group, error){
+		RoleChunker: p.chunker, RoleEmbedder: p.embedder, RoleIndexer: p.indexer, RoleTracker: p.tracker, RoleDeadLetters: p.deadLetters,
+	}[role]
+	if build == nil {
+		return nil, fmt.Errorf("no role %q; there are %v", role, Roles())
+	}
+	return build()
+}
+
+// failures turns a stage's own signature into the engine's, for stages whose failures leave the row as it is.
+func failures[R any](h func(ctx context.Context, record stage.Record, class stage.Class, err error) ([]stage.Output, error)) engine.Option {
+	return engine.OnFailure(func(ctx context.Context, f engine.Failure, _ *R) (stage.Result[R], error) {
+		outs, err := h(ctx, f.Record, f.Class, f.Err)
+		return stage.Result[R]{Outputs: outs}, err
+	})
+}
+
+// documentReader reads document records for letters.
+type documentReader struct{ r *kafka.Reader }
+
+func (d documentReader) ReadDocument(ctx context.Context, p rag.Position) (rag.Raw, error) {
+	rec, err := d.r.Read(ctx, p.Topic, p.Partition, p.Offset)
+	if errors.Is(err, kafka.ErrGone) {
+		return rag.Raw{}, processors.ErrRecordGone
+	}
+	if err != nil {
+		return rag.Raw{}, err
+	}
+	raw := rag.Raw{Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp}
+	for _, h := range rec.Headers {
+		raw.Headers = append(raw.Headers, rag.Header(h))
+	}
+	return raw, nil
+}

@@ -1,0 +1,298 @@
+package processors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/split"
+	"github.com/waymarkhq/waymark/rag/wire"
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// Names of the stages, as failures and events carry them.
+const (
+	StageChunker     = "chunker"
+	StageEmbedder    = "embedder"
+	StageIndexer     = "indexer"
+	StageTracker     = "tracker"
+	StageDeadLetters = "deadletters"
+)
+
+// OriginHeader marks a record that was forwarded to its home partition with the position where it stood,
+// "<partition>/<offset>". It is written by Waymark alone.
+const OriginHeader = "waymark-origin"
+
+// Parser turns a document's bytes into text.
+type Parser interface {
+	Parse(ctx context.Context, in parse.Input) (parse.Text, error)
+}
+
+// Chunker recognises duplicates, redeliveries and unchanged content, parses, splits, and sends one record per chunk and
+// one manifest per version.
+type Chunker struct {
+	Topics   Topics
+	Place    Place
+	Parser   Parser
+	Splitter split.Splitter
+	// Settings names everything but the submission that decides what its chunks and vectors are: splitter, parser, model.
+	Settings string
+	// Model and ModelSettings go into the key of a chunk, by which equal texts are embedded once.
+	Model, ModelSettings string
+	// ParseTimeout bounds parsing and splitting of one document.
+	ParseTimeout time.Duration
+	Keep         ledger.Keep
+	Now          func() time.Time
+	Metrics      *Metrics
+}
+
+// submission is a document record as the chunker understands it.
+type submission struct {
+	doc    rag.Document
+	reject *rag.Failure // why it dies, whatever its content is
+	hash   rag.Hash
+	rekey  bool // the key was missing and is known from the content
+	noKey  bool // it has no usable key: its ids are foreign forms
+}
+
+func (c *Chunker) read(r stage.Record, pos rag.Position) submission {
+	doc, reject := wire.DecodeDocument(r, pos)
+	s := submission{doc: doc.Document, rekey: doc.Rekey}
+	if reject == nil {
+		s.hash = doc.SubmissionHash()
+		return s
+	}
+	s.doc = rag.Document{ID: reject.DocumentID, MessageID: reject.MessageID, Delete: r.Value == nil}
+	s.noKey = reject.DocumentID == pos.String() && string(r.Key) != reject.DocumentID
+	s.reject = &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage, Reason: reject.Reason, Message: reject.Message}
+	raw := rag.Document{Content: r.Value, Delete: r.Value == nil, ContentType: "undecodable"}
+	s.hash = raw.SubmissionHash()
+	return s
+}
+
+// incoming reads a record of the documents topic as the ledger identifies it.
+func (c *Chunker) incoming(r stage.Record) (submission, ledger.Incoming, rag.Subject, error) {
+	pos := rag.Position{Topic: r.Topic, Epoch: c.Place.Epoch, Partition: r.Partition, Offset: r.Offset}
+	s := c.read(r, pos)
+	v, err := c.Place.version(pos.Offset)
+	in := ledger.Incoming{MessageID: s.doc.MessageID, ForeignID: pos.String(), Hash: s.hash, Delete: s.doc.Delete, Version: v, At: r.Timestamp, Origin: origin(r)}
+	if s.reject == nil && !s.doc.Delete {
+		in.Identity = rag.ContentIdentity(s.hash, c.Settings)
+	}
+	subject := rag.Subject{DocumentID: s.doc.ID, MessageID: s.doc.MessageID, Revision: rag.Revision{Version: v}, Partition: pos.Partition}
+	return s, in, subject, err
+}
+
+// Handle decides what one record of the documents topic means.
+func (c *Chunker) Handle(ctx context.Context, m stage.Message[[]byte], row *ledger.ChunkerRow) (stage.Result[ledger.ChunkerRow], error) {
+	s, in, subject, err := c.incoming(m.Record)
+	if err != nil {
+		return stage.Result[ledger.ChunkerRow]{}, err
+	}
+	if s.rekey || !s.noKey && c.Place.Home(m.Record.Key) != m.Record.Partition {
+		return c.forward(m.Record, s), nil
+	}
+	if s.noKey { // no row to look at: its key is not a document's
+		return stage.Result[ledger.ChunkerRow]{Outputs: c.dead(subject, m.Record.Timestamp, s.reject)}, nil
+	}
+	d := ledger.DecideDocument(row, stage.Joined(m, c.Topics.IndexerTable), in)
+	subject.MessageID = d.MessageID
+	res := stage.Result[ledger.ChunkerRow]{}
+	if d.Row != nil {
+		res.Row = ledger.ForgetMessages(d.Row, c.Place.committedVersion(m.Committed), c.Now(), c.Keep)
+	}
+	c.Metrics.decided(d)
+	res.Outputs, err = c.outputs(ctx, d, subject, s, m.Record.Timestamp, in)
+	return res, err
+}
+
+func (c *Chunker) outputs(ctx context.Context, d ledger.ChunkerDecision, subject rag.Subject, s submission, at time.Time, in ledger.Incoming) ([]stage.Output, error) {
+	switch d.Action {
+	case ledger.ActDuplicate, ledger.ActOld:
+		return nil, nil
+	case ledger.ActReused:
+		return c.dead(subject, at, &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage, Reason: rag.ReasonMessageIDReused,
+			Message: fmt.Sprintf("the message id %q was used before for other content of this document", in.MessageID)}), nil
+	case ledger.ActSuperseded:
+		return c.ended(subject, at, rag.StatusSuperseded, 0, in.Identity), nil
+	case ledger.ActUnchanged:
+		return c.ended(subject, at, rag.StatusUnchanged, d.Base, in.Identity), nil
+	}
+	outs, err := c.process(ctx, subject, s, at)
+	if err != nil {
+		return nil, err
+	}
+	return append([]stage.Output{c.Topics.event(StageChunker, subject, rag.StatusAccepted, at, 0, nil)}, outs...), nil
+}
+
+// HandleReplay runs a version again, with the generation and attempt that it brings; the row does not change.
+func (c *Chunker) HandleReplay(ctx context.Context, m stage.Message[rag.Replay], _ *ledger.ChunkerRow) (stage.Result[ledger.ChunkerRow], error) {
+	if m.DecodeError != nil || m.Tombstone {
+		return stage.Result[ledger.ChunkerRow]{}, stage.Reject(rag.ReasonUnknownFormat, "a record of %s cannot be read: %v", m.Record.Topic, m.DecodeError)
+	}
+	r := m.Value
+	if ledger.ReplaySuperseded(stage.Joined(m, c.Topics.IndexerTable), r.Revision) {
+		return stage.Result[ledger.ChunkerRow]{Outputs: []stage.Output{c.Topics.verdict(r.Subject, c.Now(), rag.StatusSuperseded, nil)}}, nil
+	}
+	record := stage.Record{Topic: r.Position.Topic, Partition: r.Position.Partition, Offset: r.Position.Offset,
+		Timestamp: r.Original.Timestamp, Key: r.Original.Key, Value: r.Original.Value}
+	for _, h := range r.Original.Headers {
+		record.Headers = append(record.Headers, stage.Header(h))
+	}
+	s := c.read(record, r.Position)
+	outs, err := c.process(ctx, r.Subject, s, c.Now())
+	return stage.Result[ledger.ChunkerRow]{Outputs: outs}, err
+}
+
+// process sends the delete on, or one record per chunk and the manifest, or the verdict on a document that cannot be read.
+func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission, at time.Time) ([]stage.Output, error) {
+	switch {
+	case s.reject != nil:
+		return []stage.Output{c.Topics.verdict(subject, at, rag.StatusDead, s.reject)}, nil
+	case s.doc.Delete:
+		return []stage.Output{c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressDelete, Subject: subject, At: at})}, nil
+	}
+	text, pieces, err := c.cut(ctx, s.doc)
+	if err != nil {
+		f, again := c.failure(ctx, err)
+		if again != nil {
+			return nil, again
+		}
+		return []stage.Output{c.Topics.verdict(subject, at, rag.StatusDead, f)}, nil
+	}
+	title := s.doc.Title
+	if title == "" {
+		title = text.Title
+	}
+	outs := make([]stage.Output, 0, len(pieces)+2)
+	for i, p := range pieces {
+		chunk := rag.Chunk{Subject: subject, Index: i, Count: len(pieces), Text: text.Body[p.Start:p.End], Start: p.Start, End: p.End,
+			Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Heading: p.Heading, Page: p.Page}
+		outs = append(outs, c.Topics.Chunks.Record(c.chunkKey(chunk.Text), chunk))
+	}
+	return append(outs,
+		c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressManifest, Subject: subject, At: c.Now(), Count: len(pieces),
+			ContentIdentity: rag.ContentIdentity(s.hash, c.Settings), Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Warnings: text.Warnings}),
+		c.Topics.event(StageChunker, subject, rag.StatusChunked, c.Now(), len(pieces), nil)), nil
+}
+
+func (c *Chunker) cut(ctx context.Context, d rag.Document) (text parse.Text, pieces []split.Piece, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.ParseTimeout)
+	defer cancel()
+	defer func() { // a parser that crashes is that document's failure
+		if r := recover(); r != nil {
+			err = stage.Reject(rag.ReasonPanic, "the parser crashed: %v", r)
+		}
+	}()
+	text, err = c.Parser.Parse(ctx, parse.Input{Content: d.Content, DeclaredType: d.ContentType, Name: d.ID})
+	if err != nil {
+		return text, nil, err
+	}
+	pieces, err = c.Splitter.Split(ctx, text.Body, text.Blocks)
+	return text, pieces, err
+}
+
+// failure says why a document cannot be read. again is not nil where it is not the document's fault.
+func (c *Chunker) failure(ctx context.Context, err error) (f *rag.Failure, again error) {
+	f = &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage}
+	var pe *parse.Error
+	var se *split.Error
+	switch {
+	case ctx.Err() != nil: // the partition was lost
+		return nil, fmt.Errorf("reading the document: %w", ctx.Err())
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Reason, f.Message = rag.ReasonTimeout, fmt.Sprintf("reading the document took longer than %s", c.ParseTimeout)
+	case errors.As(err, &pe):
+		f.Reason, f.Message = pe.Reason, pe.Message
+	case errors.As(err, &se):
+		f.Reason, f.Message = se.Reason, se.Message
+	case stage.ClassOf(err) == stage.ClassMessage:
+		f.Reason, f.Message = stage.ReasonOf(err, rag.ReasonPanic), sentence(err)
+	default:
+		return nil, err
+	}
+	return f, nil
+}
+
+// OnFailure ends, or retries, the version of a record that the stage could not deal with: what it gave was too large, or
+// an unknown error stayed. Its row is that of any other record: dead ones count as accepted.
+func (c *Chunker) OnFailure(_ context.Context, r stage.Record, class stage.Class, err error, row *ledger.ChunkerRow) (stage.Result[ledger.ChunkerRow], error) {
+	f, status := failureOf(StageChunker, class, err, "chunker_error")
+	if r.Topic == c.Topics.Replays.Name {
+		replay, derr := c.Topics.Replays.Codec.Decode(r.Value)
+		if derr != nil { // not a replay of ours: there is no version whose status could be said
+			c.Metrics.ignored(StageChunker)
+			return stage.Result[ledger.ChunkerRow]{}, nil
+		}
+		return stage.Result[ledger.ChunkerRow]{Outputs: []stage.Output{c.Topics.verdict(replay.Subject, c.Now(), status, f)}}, nil
+	}
+	s, in, subject, verr := c.incoming(r)
+	if verr != nil {
+		return stage.Result[ledger.ChunkerRow]{}, verr
+	}
+	res := stage.Result[ledger.ChunkerRow]{}
+	if !s.noKey {
+		d := ledger.DecideDocument(row, nil, in)
+		if d.Action == ledger.ActDuplicate || d.Action == ledger.ActOld {
+			return stage.Result[ledger.ChunkerRow]{Row: d.Row}, nil
+		}
+		res.Row, subject.MessageID = d.Row, d.MessageID
+	}
+	res.Outputs = []stage.Output{c.Topics.event(StageChunker, subject, rag.StatusAccepted, r.Timestamp, 0, nil), c.Topics.verdict(subject, c.Now(), status, f)}
+	return res, nil
+}
+
+// chunkKey is the key of a chunk record: equal texts meet in one partition, where they are embedded once.
+func (c *Chunker) chunkKey(text string) string {
+	h := rag.CacheKey(c.Model, c.ModelSettings, text)
+	return fmt.Sprintf("%x", h[:16])
+}
+
+func (c *Chunker) dead(s rag.Subject, at time.Time, f *rag.Failure) []stage.Output {
+	return []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil), c.Topics.verdict(s, at, rag.StatusDead, f)}
+}
+
+func (c *Chunker) ended(s rag.Subject, at time.Time, status rag.Status, base rag.Version, identity rag.Hash) []stage.Output {
+	return []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil),
+		c.Topics.Progress.Record(s.DocumentID, rag.Progress{Kind: rag.ProgressVerdict, Subject: s, At: at, Status: status, Base: base, ContentIdentity: identity})}
+}
+
+// forward sends a record that stands on another partition than its key's to its home, once, byte for byte; there it gets
+// its version. A message id that it only has from its position stays the one of the first position.
+func (c *Chunker) forward(r stage.Record, s submission) stage.Result[ledger.ChunkerRow] {
+	pos := rag.Position{Topic: r.Topic, Epoch: c.Place.Epoch, Partition: r.Partition, Offset: r.Offset}
+	out := stage.Output{Topic: c.Topics.Documents.Name, Key: r.Key, Value: r.Value}
+	if s.rekey {
+		out.Key = []byte(s.doc.ID)
+	}
+	out.Headers = append(out.Headers, r.Headers...)
+	if s.doc.MessageID == pos.String() {
+		out.Headers = append(out.Headers, stage.Header{Key: []byte("message-id"), Value: []byte(s.doc.MessageID)})
+	}
+	out.Headers = append(out.Headers, stage.Header{Key: []byte(OriginHeader), Value: fmt.Appendf(nil, "%d/%d", pos.Partition, pos.Offset)})
+	c.Metrics.forwarded()
+	return stage.Result[ledger.ChunkerRow]{Outputs: []stage.Output{out}}
+}
+
+// origin is where a forwarded record stood first: the last mark counts, since a forward adds its own behind all others.
+func origin(r stage.Record) *ledger.Origin {
+	for i := len(r.Headers) - 1; i >= 0; i-- {
+		if string(r.Headers[i].Key) != OriginHeader {
+			continue
+		}
+		p, o, ok := strings.Cut(string(r.Headers[i].Value), "/")
+		partition, perr := strconv.ParseInt(p, 10, 32)
+		offset, oerr := strconv.ParseInt(o, 10, 64)
+		if !ok || perr != nil || oerr != nil || offset < 0 {
+			return nil
+		}
+		return &ledger.Origin{Partition: int32(partition), Offset: offset}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package processors
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// maxSentence bounds what a failure says: it travels in rows, events and letters.
+const maxSentence = 1 << 10
+
+// sentence is what an error says to people, without the reason in front of it and without a stack.
+func sentence(err error) string {
+	var e *stage.Error
+	text := err.Error()
+	if errors.As(err, &e) && e.Err != nil {
+		text = e.Err.Error()
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= maxSentence {
+		return text
+	}
+	cut := maxSentence
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + " …"
+}

@@ -1,0 +1,160 @@
+package processors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/sinks"
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// HandleBatch writes the vectors of one batch to the store and confirms what it has acknowledged: one receipt per
+// version. An ambiguous write is repaired until it is none; before every write what is below the fence is dropped.
+func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, ledger.DocumentRow]) stage.BatchResult[ledger.DocumentRow] {
+	w := &batchWrite{x: x, b: b, errors: map[int]error{}, repair: map[int]bool{}}
+	for i := range b.Messages {
+		w.todo = append(w.todo, i)
+	}
+	for len(w.todo) > 0 {
+		if !b.Valid() {
+			for _, i := range w.todo {
+				w.errors[i] = stage.Outage("partition", 0, errors.New("the partition was lost"))
+			}
+			break
+		}
+		if !w.round(ctx) {
+			break
+		}
+	}
+	return stage.BatchResult[ledger.DocumentRow]{Outputs: w.receipts(), Errors: w.errors}
+}
+
+// batchWrite is the state of one batch on its way into the store.
+type batchWrite struct {
+	x       *Indexer
+	b       stage.Batch[rag.Vector, ledger.DocumentRow]
+	todo    []int // indexes of messages that have no outcome yet
+	repair  map[int]bool
+	written []int
+	errors  map[int]error
+}
+
+// round writes what is left once; it returns false when there is nothing left to try here.
+func (w *batchWrite) round(ctx context.Context) bool {
+	objects, repair := w.prepare()
+	if len(objects) == 0 {
+		return false
+	}
+	start := w.x.Now()
+	results := w.x.Sink.Upsert(ctx, objects, repair)
+	w.x.Metrics.stored(results, w.x.Now().Sub(start))
+	var ambiguous []int
+	for j, i := range w.todo {
+		switch r := results[j]; r.Outcome {
+		case sinks.Done:
+			w.written = append(w.written, i)
+		case sinks.Ambiguous:
+			ambiguous = append(ambiguous, i)
+			w.repair[i] = true
+		default:
+			w.errors[i] = storeError(r)
+		}
+	}
+	w.todo = ambiguous
+	if len(ambiguous) == 0 {
+		return false
+	}
+	select { // until the first attempt cannot be running any more
+	case <-w.x.After(w.x.Settle):
+		return true
+	case <-ctx.Done():
+		for _, i := range ambiguous {
+			w.errors[i] = stage.Outage(dependencyStore, 0, ctx.Err())
+		}
+		return false
+	}
+}
+
+// prepare drops what need not or must not be written and makes objects of the rest; todo shrinks accordingly.
+func (w *batchWrite) prepare() (objects []sinks.Object, repair map[int]bool) {
+	repair = map[int]bool{}
+	rows := map[string]*ledger.DocumentRow{}
+	var left []int
+	for _, i := range w.todo {
+		v := w.b.Messages[i].Value
+		row, known := rows[v.DocumentID]
+		if !known {
+			row = w.b.Row(v.DocumentID)
+			rows[v.DocumentID] = row
+		}
+		if !ledger.FenceAllows(row, v.MessageID, v.Revision) || ledger.Confirmed(row, v.Revision, v.Index) {
+			w.x.Metrics.skipped()
+			continue
+		}
+		if w.repair[i] {
+			repair[len(objects)] = true
+		}
+		objects = append(objects, sinks.Object{ID: rag.ChunkID(w.x.Tenant, v.DocumentID, v.Revision, v.Index).String(), Chunk: v.Chunk, Vector: v.Values})
+		left = append(left, i)
+	}
+	w.todo = left
+	return objects, repair
+}
+
+// receipts confirm the written chunks: one record per version, with ranges of indexes.
+func (w *batchWrite) receipts() []stage.Output {
+	type version struct {
+		document string
+		revision rag.Revision
+	}
+	var order []version
+	subjects, indexes := map[version]rag.Subject{}, map[version][]int{}
+	for _, i := range w.written {
+		v := w.b.Messages[i].Value
+		k := version{v.DocumentID, v.Revision}
+		if _, known := subjects[k]; !known {
+			order = append(order, k)
+			subjects[k] = v.Subject
+		}
+		indexes[k] = append(indexes[k], v.Index)
+	}
+	outs := make([]stage.Output, 0, len(order))
+	for _, k := range order {
+		outs = append(outs, w.x.Topics.Progress.Record(k.document, rag.Progress{Kind: rag.ProgressReceipt, Subject: subjects[k],
+			At: w.x.Now(), Confirmed: ranges(indexes[k])}))
+	}
+	return outs
+}
+
+func ranges(indexes []int) []rag.IndexRange {
+	sort.Ints(indexes)
+	var out []rag.IndexRange
+	for _, i := range indexes {
+		if n := len(out); n > 0 && i <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, i+1)
+			continue
+		}
+		out = append(out, rag.IndexRange{From: i, To: i + 1})
+	}
+	return out
+}
+
+// storeError puts a store's outcome into the stage's classes; this is the only place that does.
+func storeError(r sinks.Result) error {
+	err := r.Err
+	if err == nil {
+		err = fmt.Errorf("the store answered %s without a reason", r.Outcome)
+	}
+	switch r.Outcome {
+	case sinks.Rejected: // the object itself can never be stored
+		return &stage.Error{Class: stage.ClassMessage, Reason: rag.ReasonStoreRefused, Err: err}
+	case sinks.Outage: // every object would fail
+		return stage.Outage(dependencyStore, 0, err)
+	default: // it may go well next time
+		return stage.Transient("store_transient", err)
+	}
+}
