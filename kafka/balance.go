@@ -1,0 +1,215 @@
+package kafka
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/IBM/sarama"
+)
+
+// copartitionName is part of the protocol: members with different names of it cannot be in one group.
+const copartitionName = "sticky-copartition"
+
+// maxClaims bounds what a member may claim; the rest of its message is ignored.
+const maxClaims = MaxPartitions
+
+// StickyCopartition is a balance strategy for sarama that gives each member the same partition numbers of all topics, as
+// goka needs it, and leaves partitions where they are. Members are told apart by the instance id of their pod, which
+// survives a restart, and not by Kafka's member id, which does not:
+//
+//   - a pod that restarts gets its partitions back,
+//   - when a pod joins, the others give up only what it gets; when one leaves, only its partitions move,
+//   - shares differ by one partition at most.
+//
+// Each member says which partitions it has had last; the leader decides from that alone, so it may change at any time.
+// Make one for each consumer group of a pod: it remembers the group's last assignment.
+func StickyCopartition(instanceID string) sarama.BalanceStrategy {
+	return &stickyCopartition{instance: instanceID}
+}
+
+type stickyCopartition struct {
+	instance string
+
+	mu         sync.Mutex
+	owned      []int32
+	generation int32
+}
+
+// claim is what a member says about itself when it joins.
+type claim struct {
+	Instance   string  `json:"instance"`
+	Generation int32   `json:"generation,omitempty"`
+	Owned      []int32 `json:"owned,omitempty"`
+}
+
+var (
+	_ sarama.SubscriptionUserDataBalanceStrategy = (*stickyCopartition)(nil)
+	_ sarama.OnAssignmentBalanceStrategy         = (*stickyCopartition)(nil)
+)
+
+func (s *stickyCopartition) Name() string { return copartitionName }
+
+// SubscriptionUserData is what this member claims.
+func (s *stickyCopartition) SubscriptionUserData([]string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return json.Marshal(claim{Instance: s.instance, Generation: s.generation, Owned: s.owned})
+}
+
+// OnAssignment keeps what this member got.
+func (s *stickyCopartition) OnAssignment(a *sarama.ConsumerGroupMemberAssignment, generation int32) {
+	var owned []int32
+	for _, partitions := range a.Topics {
+		owned = append(owned, partitions...)
+	}
+	slices.Sort(owned)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owned, s.generation = slices.Compact(owned), generation
+}
+
+func (s *stickyCopartition) AssignmentData(string, map[string][]int32, int32) ([]byte, error) {
+	return nil, nil
+}
+
+// Plan decides for the whole group.
+func (s *stickyCopartition) Plan(members map[string]sarama.ConsumerGroupMemberMetadata, topics map[string][]int32) (sarama.BalanceStrategyPlan, error) {
+	partitions, err := copartitioned(topics)
+	if err != nil {
+		return nil, err
+	}
+	shares := share(candidates(members), partitions)
+	plan := make(sarama.BalanceStrategyPlan, len(members))
+	for id, mine := range shares {
+		for _, topic := range members[id].Topics {
+			if _, ok := topics[topic]; ok { // a topic may be missing while a group is being upgraded
+				plan.Add(id, topic, mine...)
+			}
+		}
+	}
+	return plan, nil
+}
+
+func copartitioned(topics map[string][]int32) ([]int32, error) {
+	var partitions []int32
+	first := true
+	for topic, ps := range topics {
+		ps = slices.Sorted(slices.Values(ps))
+		if !first && !slices.Equal(partitions, ps) {
+			return nil, fmt.Errorf("topics of one group need the same partitions, but %s has %d and another one %d", topic, len(ps), len(partitions))
+		}
+		partitions, first = ps, false
+	}
+	return partitions, nil
+}
+
+// candidate is a member in the order in which shares are given out.
+type candidate struct {
+	member string
+	claim
+}
+
+// candidates are the members by instance id. What a member claims was decoded from foreign bytes and may be anything.
+func candidates(members map[string]sarama.ConsumerGroupMemberMetadata) []candidate {
+	out := make([]candidate, 0, len(members))
+	for id, meta := range members {
+		c, err := decodeClaim(meta.UserData)
+		if err != nil {
+			c = claim{Instance: id}
+		}
+		out = append(out, candidate{id, c})
+	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.member, b.member))
+	})
+	return out
+}
+
+func decodeClaim(b []byte) (claim, error) {
+	var c claim
+	if err := json.Unmarshal(b, &c); err != nil {
+		return claim{}, err
+	}
+	if c.Instance == "" {
+		return claim{}, errors.New("claim without an instance id")
+	}
+	if len(c.Owned) > maxClaims {
+		c.Owned = c.Owned[:maxClaims]
+	}
+	return c, nil
+}
+
+// share gives every partition to one member, as evenly as possible, and moves as few as that allows.
+func share(members []candidate, partitions []int32) map[string][]int32 {
+	out := make(map[string][]int32, len(members))
+	if len(members) == 0 {
+		return out
+	}
+	claimed := claims(members, partitions)
+	quota := quotas(members, claimed, len(partitions))
+	var free []int32
+	for _, p := range partitions {
+		m, ok := claimed[p]
+		if ok && len(out[m]) < quota[m] {
+			out[m] = append(out[m], p)
+		} else {
+			free = append(free, p)
+		}
+	}
+	for _, m := range members {
+		n := quota[m.member] - len(out[m.member])
+		out[m.member] = append(out[m.member], free[:n]...)
+		slices.Sort(out[m.member])
+		free = free[n:]
+	}
+	return out
+}
+
+// claims says who has had each partition last: the claim of the latest generation counts, because a member that was away
+// still claims what others have taken over since.
+func claims(members []candidate, partitions []int32) map[int32]string {
+	exists := make(map[int32]bool, len(partitions))
+	for _, p := range partitions {
+		exists[p] = true
+	}
+	owner := make(map[int32]string)
+	latest := make(map[int32]int32)
+	for _, m := range members {
+		for _, p := range m.Owned {
+			if was, ok := latest[p]; exists[p] && (!ok || m.Generation > was) {
+				owner[p], latest[p] = m.member, m.Generation
+			}
+		}
+	}
+	return owner
+}
+
+// quotas are the sizes of the shares. Where they cannot be equal, the larger ones go to those who would lose a partition
+// otherwise, and then to those who claim the fewest: a pod that has just been restarted claims none, and may have had one.
+func quotas(members []candidate, claimed map[int32]string, partitions int) map[string]int {
+	has := make(map[string]int, len(members))
+	for _, m := range claimed {
+		has[m]++
+	}
+	least := partitions / len(members)
+	order := slices.Clone(members)
+	slices.SortStableFunc(order, func(a, b candidate) int {
+		ha, hb := has[a.member], has[b.member]
+		if ha > least || hb > least {
+			return cmp.Compare(hb, ha)
+		}
+		return cmp.Compare(ha, hb)
+	})
+	out := make(map[string]int, len(members))
+	for i, m := range order {
+		out[m.member] = least
+		if i < partitions%len(members) {
+			out[m.member]++
+		}
+	}
+	return out
+}

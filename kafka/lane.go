@@ -1,0 +1,83 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// lane is the sarama producer for all topics with the same limit. sarama fills a batch up to one size for all topics, and
+// a broker refuses a batch above the topic's: with one producer for all, two records that fit would fail together.
+type lane struct {
+	client   sarama.Client
+	producer sarama.AsyncProducer
+	results  sync.WaitGroup
+	// patience is how long to wait between two looks for leaders, in nanoseconds.
+	patience atomic.Int64
+}
+
+// newLane connects. settle is called once for each message that was handed to the producer.
+func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error)) (*lane, error) {
+	l := &lane{}
+	// Where no broker answers, the first contact should fail soon.
+	l.patience.Store(int64(connectBackoff))
+	conf, err := cfg.Sarama(func(s *sarama.Config) {
+		s.Producer.MaxMessageBytes = limit - batchMargin
+		s.Producer.Timeout = produceTimeout
+		s.Net.ReadTimeout = produceReadTimeout
+		s.Metadata.Retry.Max = leaderRetries
+		s.Metadata.Retry.BackoffFunc = func(int, int) time.Duration { return time.Duration(l.patience.Load()) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l.client, err = sarama.NewClient(cfg.Brokers, conf); err != nil {
+		return nil, err
+	}
+	if l.producer, err = sarama.NewAsyncProducerFromClient(l.client); err != nil {
+		return nil, errors.Join(err, l.client.Close())
+	}
+	// From here on a missing leader is waited for.
+	l.patience.Store(int64(leaderBackoff))
+	l.results.Go(func() {
+		for m := range l.producer.Successes() {
+			settle(m, nil)
+		}
+	})
+	l.results.Go(func() {
+		for e := range l.producer.Errors() {
+			settle(e.Msg, e.Err)
+		}
+	})
+	return l, nil
+}
+
+// close flushes what is in flight for up to the timeout, then cuts the connections, which ends the rest.
+func (l *lane) close(timeout time.Duration) error {
+	done := make(chan struct{})
+	l.producer.AsyncClose()
+	go func() {
+		l.results.Wait()
+		close(done)
+	}()
+	var cut error
+	select {
+	case <-done:
+	case <-time.After(timeout):
+		cut = fmt.Errorf("records were still in flight after %v", timeout)
+		l.patience.Store(int64(time.Millisecond))
+	}
+	err := l.client.Close()
+	if errors.Is(err, sarama.ErrClosedClient) {
+		err = nil
+	}
+	if cut != nil {
+		// With the connections gone every attempt fails at once; only a pause between attempts is left to wait for.
+		<-done
+	}
+	return errors.Join(cut, err)
+}
