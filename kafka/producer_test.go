@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
 )
@@ -178,7 +176,7 @@ func TestProducerBatchesFitTheTopic(t *testing.T) {
 }
 
 func TestProducerGivesUp(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	kafkatest.NoLeaks(t)
 	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
 	p, err := kafka.NewProducer(b.Config(), kafka.ProducerOptions{DeliveryTimeout: 300 * time.Millisecond})
 	if err != nil {
@@ -213,7 +211,7 @@ func TestProducerGivesUp(t *testing.T) {
 }
 
 func TestProducerCloseWaitsForWhatIsInFlight(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	kafkatest.NoLeaks(t)
 	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
 	p, err := kafka.NewProducer(b.Config(), kafka.ProducerOptions{})
 	if err != nil {
@@ -270,7 +268,7 @@ func TestProducerGoesOnAfterTheBrokerCameBack(t *testing.T) {
 }
 
 func TestNewProducerFailsWithoutBroker(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	kafkatest.NoLeaks(t)
 	start := time.Now()
 	if _, err := kafka.NewProducer(kafka.Config{Brokers: []string{"127.0.0.1:1"}}, kafka.ProducerOptions{}); err == nil {
 		t.Fatal("no error")
