@@ -9,5 +9,6 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	embedtest.Run(t, func(*testing.T) embed.Embedder { return builtin.New() })
+	m := builtin.New()
+	embedtest.Run(t, func(*testing.T) embed.Embedder { return m })
 }

@@ -166,7 +166,7 @@ func TestClearLetsHangingCallsGo(t *testing.T) {
 	}
 	answered := make(chan int, 1)
 	go func() {
-		resp, err := http.Post(base+"/v1/embeddings", "application/json", strings.NewReader(embedding("a"))) //nolint:noctx // ends with the fake
+		resp, err := http.Post(base+"/v1/embeddings", "application/json", strings.NewReader(embedding("a")))
 		if err != nil {
 			answered <- 0
 			return

@@ -18,14 +18,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wantError requires an *embed.Error of a class and reason.
-func wantError(t *testing.T, err error, class rag.Class, reason string) *embed.Error {
+// wantError requires an *embed.Error of a class and reason, and returns its text.
+func wantError(t *testing.T, err error, class rag.Class, reason string) string {
 	t.Helper()
 	var e *embed.Error
 	if !errors.As(err, &e) || e.Class != class || e.Reason != reason {
 		t.Fatalf("%v (%#v), want class %s, reason %s", err, e, class, reason)
 	}
-	return e
+	return e.Error()
 }
 
 func TestFaultsOfTheCall(t *testing.T) {
@@ -162,9 +162,9 @@ func TestFaultsOfOneText(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantVectors(t, texts, results, 0)
-				e := wantError(t, results[0].Err, rag.ClassTransient, rag.ReasonBadVector)
-				if results[0].Vector != nil || !strings.Contains(e.Error(), part) {
-					t.Errorf("%v, %v", results[0].Vector, e)
+				got := wantError(t, results[0].Err, rag.ClassTransient, rag.ReasonBadVector)
+				if results[0].Vector != nil || !strings.Contains(got, part) {
+					t.Errorf("%v, %v", results[0].Vector, got)
 				}
 			})
 		}
@@ -181,9 +181,9 @@ func TestRefusedText(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantVectors(t, texts, results, 5)
-		e := wantError(t, results[5].Err, rag.ClassMessage, rag.ReasonEmbedderRefused)
-		if want := fmt.Sprintf("embedder_refused: the service answers %d: against our rules", status); e.Error() != want {
-			t.Errorf("%q, want %q", e, want)
+		got := wantError(t, results[5].Err, rag.ClassMessage, rag.ReasonEmbedderRefused)
+		if want := fmt.Sprintf("embedder_refused: the service answers %d: against our rules", status); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 		if calls := fake.Stats().Calls; calls > 15 {
 			t.Errorf("%d calls to find one of 64 texts", calls)
@@ -263,9 +263,9 @@ func TestDimensionsAreNotLearnedFromABrokenVector(t *testing.T) {
 func TestDimensionsAsConfigured(t *testing.T) {
 	client, _ := newClient(t, embedtest.Config{}, func(c *openai.Config) { c.Dimensions = dims + 1 })
 	_, err := client.Embed(t.Context(), []string{"a"})
-	e := wantError(t, err, rag.ClassOutage, embed.ReasonMisconfigured)
-	if !strings.Contains(e.Error(), "vectors of 8 dimensions, expected 9") {
-		t.Error(e)
+	got := wantError(t, err, rag.ClassOutage, embed.ReasonMisconfigured)
+	if !strings.Contains(got, "vectors of 8 dimensions, expected 9") {
+		t.Error(got)
 	}
 }
 
@@ -275,9 +275,9 @@ func TestReplyIsBounded(t *testing.T) {
 	})
 	client := mustNew(t, openai.Config{URL: "http://127.0.0.1:1", Model: "m", Dimensions: dims, HTTP: &http.Client{Transport: endless}})
 	_, err := client.Embed(t.Context(), []string{"a"})
-	e := wantError(t, err, rag.ClassOutage, embed.ReasonBadReply)
-	if !strings.Contains(e.Error(), "longer than 393216 bytes") {
-		t.Error(e)
+	got := wantError(t, err, rag.ClassOutage, embed.ReasonBadReply)
+	if !strings.Contains(got, "longer than 393216 bytes") {
+		t.Error(got)
 	}
 }
 

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if c.Dimensions < 1 || c.MaxBatch < 0 || flags.NArg() > 0 {
 		return errors.New("dimensions must be positive, max-batch not negative, and there are no arguments")
 	}
-	listener, err := net.Listen("tcp", *listen)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
-		_ = server.Close()
-		<-ended
-		return err
+		return errors.Join(err, server.Close(), served(ended))
 	}
 	select {
 	case err := <-ended:
@@ -63,7 +61,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case <-ctx.Done():
 	}
 	fake.Clear()
-	err = server.Close()
-	<-ended
-	return err
+	return errors.Join(server.Close(), served(ended))
+}
+
+// served waits for the server and returns why it ended, if not because it was closed.
+func served(ended <-chan error) error {
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

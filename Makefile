@@ -1,0 +1,44 @@
+# What a developer does here. `make` alone explains it. PKG restricts a target to some packages: make test PKG=./rag/...
+SHELL := /bin/bash
+PKG ?= ./...
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test lint fmt generate bench fuzz cover vuln clean
+
+help: ## this list
+	@echo "make TARGET [PKG=./some/package/...]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the binary, bin/waymark
+	go build -o bin/waymark ./cmd/waymark
+
+run: ## everything in one process, with the example articles, at http://127.0.0.1:8484
+	go run ./cmd/waymark up examples/articles
+
+test: ## every test that this machine can run, then the linters; says what it ran on (TEST_FLAGS="-short -run X")
+	@tools/test $(PKG)
+
+lint: ## gofmt, go vet, golangci-lint with the rules of import (built once into the cache)
+	@tools/lint $(PKG)
+
+fmt: ## format the Go files
+	gofmt -w $$(git ls-files -co --exclude-standard -- '*.go')
+
+generate: ## write the generated files again
+	go generate $(PKG)
+
+bench: ## the benchmarks (BENCH=regexp, BENCHTIME=1s)
+	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),1s) -benchmem $(PKG)
+
+fuzz: ## every fuzz target, FUZZTIME (10s) each
+	@tools/fuzz $(PKG)
+
+cover: ## test coverage: the total, and coverage.out for go tool cover -html
+	go test -coverpkg=$$(go list $(PKG) | paste -sd ,) -coverprofile=coverage.out $(PKG)
+	@go tool cover -func=coverage.out | tail -n 1
+
+vuln: ## known vulnerabilities in what is used; needs the database of vulnerabilities online
+	$$(tools/tool govulncheck) $(PKG)
+
+clean: ## remove what was built here; the cache of tools stays
+	rm -rf bin dist coverage.out
