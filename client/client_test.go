@@ -166,13 +166,11 @@ func TestAnswersThatAreNotOurs(t *testing.T) {
 }
 
 func TestUploadOfAFileThatCannotBeSent(t *testing.T) {
-	calls := 0
 	c := serve(t, client.Options{Retry: client.Retry{For: time.Hour, Unreachable: true}}, func(w http.ResponseWriter, r *http.Request) {
-		calls++
 		_, _ = io.Copy(io.Discard, r.Body)
 		answer(w, 202, client.Accepted{})
 	})
-	c.FakeClock()
+	waits := c.FakeClock()
 	sized := func(text string, size int64) client.Body {
 		return client.Body{Open: func() (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader(text)), size, nil }}
 	}
@@ -187,6 +185,9 @@ func TestUploadOfAFileThatCannotBeSent(t *testing.T) {
 		if !errors.As(err, &unread) {
 			t.Errorf("%s: got %T %v", name, err, err)
 		}
+	}
+	if len(*waits) != 0 {
+		t.Errorf("it was tried again, after %v", *waits)
 	}
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, []byte("content"), 0o600); err != nil {
