@@ -9,6 +9,7 @@ import (
 )
 
 // Object is a chunk as a store holds it. Its id is deterministic (rag.ChunkID), so that an upsert repeats harmlessly.
+// Of the chunk's subject, stores keep the document id and the revision.
 type Object struct {
 	ID     string // UUID
 	Chunk  rag.Chunk
@@ -55,7 +56,8 @@ type Sink interface {
 	Remove(ctx context.Context, documentID string, r rag.Removal) Result
 	// Missing reads objects back by vector search and returns the indexes of those that a search does not find.
 	Missing(ctx context.Context, objects []Object) ([]int, error)
-	// Canary writes, finds and removes a tiny object of its own: nil means that the store works.
+	// Canary writes, finds and removes a tiny object of its own: nil means that the store works. No count, search or scan
+	// shows that object, and none is left behind when the process dies in between.
 	Canary(ctx context.Context) error
 	// Count is the number of chunk objects in the store.
 	Count(ctx context.Context) (int64, error)
@@ -83,7 +85,7 @@ type Query struct {
 	// Metadata are "key=value" pairs that must all be there.
 	Metadata []string
 	// Served decides whether a chunk's revision is the one that its document serves now. Chunks for which it is false
-	// are never returned, and never cost a place among the K.
+	// are never returned, and never cost a place among the K. nil lets every chunk through. It may be called often.
 	Served func(documentID string, rev rag.Revision) bool
 }
 
@@ -94,12 +96,14 @@ type Hit struct {
 	Score float64 // higher is better; comparable within one answer only
 }
 
-// Searcher answers queries; best first. Fewer than K hits means that there are no more.
+// Searcher answers queries; best first. Fewer than K hits means that there are no more. An unusable query is a
+// *QueryError. Text search finds a chunk by any of the query's terms, in its text or, for less, its title and heading.
 type Searcher interface {
 	Search(ctx context.Context, q Query) ([]Hit, error)
 }
 
-// Scanner walks through the store's objects, for verification; vectors are not filled in.
+// Scanner walks through the store's objects, of one document or ("") of all, ordered by document, revision and index, for
+// verification; vectors are not filled in. What is written meanwhile may or may not be seen. each may call the store.
 type Scanner interface {
 	Scan(ctx context.Context, documentID string, each func(Object) error) error
 }

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/waymarkhq/waymark/sinks"
+)
+
+func openStore(t *testing.T, path string, o Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestOpenRefusesAnotherSpace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	openStore(t, path, Options{Model: "a", Dimensions: 3})
+	for _, o := range []Options{{Model: "b", Dimensions: 3}, {Model: "a", Dimensions: 4}} {
+		_, err := Open(context.Background(), path, o)
+		var mismatch *sinks.SpaceError
+		if !errors.As(err, &mismatch) {
+			t.Fatalf("Open with %+v: %v, want a SpaceError", o, err)
+		}
+		want := sinks.SpaceError{Store: path, Stored: sinks.Space{Model: "a", Dimensions: 3}, Wanted: sinks.Space{Model: o.Model, Dimensions: o.Dimensions}}
+		if *mismatch != want {
+			t.Errorf("got %+v, want %+v", *mismatch, want)
+		}
+		for _, s := range []string{`"a"`, o.Model, path} {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("%q does not name %s", err, s)
+			}
+		}
+	}
+}
+
+func TestOpenRefusesWhatItCannotUse(t *testing.T) {
+	dir := t.TempDir()
+	good := Options{Model: "a", Dimensions: 3}
+	path := filepath.Join(dir, "tenant.db")
+	openStore(t, path, Options{Model: "a", Dimensions: 3, Tenant: "one"})
+
+	newer := filepath.Join(dir, "newer.db")
+	openStore(t, newer, good)
+	execRaw(t, newer, "UPDATE meta SET value = 2 WHERE name = 'schema'")
+	foreign := filepath.Join(dir, "foreign.db")
+	execRaw(t, foreign, "CREATE TABLE meta (x); CREATE TABLE other (y)")
+
+	for _, c := range []struct {
+		path string
+		o    Options
+		want string
+	}{
+		{path, Options{Model: "a", Dimensions: 3, Tenant: "two"}, `tenant "one"`},
+		{newer, good, "layout is version 2"},
+		{foreign, good, "another program"},
+		{filepath.Join(dir, "no", "folder.db"), good, "no/folder.db"},
+		{filepath.Join(dir, "x.db"), Options{Dimensions: 3}, "model is empty"},
+		{filepath.Join(dir, "x.db"), Options{Model: "a"}, "0 dimensions"},
+	} {
+		s, err := Open(context.Background(), c.path, c.o)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Open(%s, %+v) = %v, want an error with %q", c.path, c.o, err, c.want)
+		}
+	}
+}
+
+// No character of a path means anything but itself.
+func TestOpenTakesAnyPath(t *testing.T) {
+	for _, name := range []string{"a b?mode=memory.db", "100%.db", "#x.db", ":memory:", "é+&=.db"} {
+		path := filepath.Join(t.TempDir(), name)
+		openStore(t, path, Options{Model: "a", Dimensions: 3})
+		if matches, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(matches) == 0 || matches[0] != path {
+			t.Errorf("files for %q: %q", name, matches)
+		}
+	}
+}
+
+// execRaw changes a file behind the store's back.
+func execRaw(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}
