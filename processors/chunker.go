@@ -69,7 +69,7 @@ func (c *Chunker) read(r stage.Record, pos rag.Position) submission {
 		return s
 	}
 	s.doc = rag.Document{ID: reject.DocumentID, MessageID: reject.MessageID, Delete: r.Value == nil}
-	s.noKey = reject.DocumentID == pos.String() && string(r.Key) != reject.DocumentID
+	s.noKey = reject.Foreign
 	s.reject = &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage, Reason: reject.Reason, Message: reject.Message}
 	raw := rag.Document{Content: r.Value, Delete: r.Value == nil, ContentType: "undecodable"}
 	s.hash = raw.SubmissionHash()
