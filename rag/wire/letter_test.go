@@ -123,6 +123,20 @@ func TestLetterSaysWhatIsLost(t *testing.T) {
 	}
 }
 
+// Some clients hand out an empty header value as a null one: the header's presence alone says that the key is not null.
+func TestEmptyKeyOfAnOriginalStaysEmpty(t *testing.T) {
+	key, value, hs := wire.LetterRecord(rag.Letter{ID: foreign, Position: place, Original: rag.Raw{Key: []byte{}}})
+	for i := range hs {
+		if string(hs[i].Key) == "waymark-key" {
+			hs[i].Value = nil
+		}
+	}
+	got, err := wire.DecodeLetter(key, value, hs, now)
+	if err != nil || got.Original.Key == nil || len(got.Original.Key) != 0 {
+		t.Errorf("key %#v, %v", got.Original.Key, err)
+	}
+}
+
 func TestSentencesOfALetterAreBounded(t *testing.T) {
 	for _, message := range []string{strings.Repeat("é", 1<<20), strings.Repeat("xé", 1<<20), "bad \xff byte", strings.Repeat("x", 4<<10)} {
 		l := rag.Letter{ID: foreign, Position: place, Failure: rag.Failure{Message: message}, Lost: message}
