@@ -56,7 +56,8 @@ const (
 	leaderBackoff  = 500 * time.Millisecond
 	connectBackoff = 20 * time.Millisecond
 
-	closeTimeout = 10 * time.Second
+	closeTimeoutMin = 100 * time.Millisecond
+	closeTimeoutMax = 10 * time.Second
 )
 
 // Ack is called exactly once for each record whose Send has returned nil: with its position, or with an error. It runs on
@@ -351,6 +352,17 @@ func (p *Producer) giveUp(err error, now time.Time) {
 	}
 }
 
+// patience is how long closing waits for what is in flight: until the last deadline, but not for ever.
+func (p *Producer) patience(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait := closeTimeoutMin
+	if last := p.inFlight.Back(); last != nil {
+		wait = max(wait, last.Value.(*delivery).deadline.Sub(now))
+	}
+	return min(wait, closeTimeoutMax)
+}
+
 // Close refuses new records, wakes senders that wait, waits up to 10 s for what is in flight, and gives up the rest with
 // ErrClosed. It may be called more than once.
 func (p *Producer) Close() error {
@@ -362,8 +374,9 @@ func (p *Producer) Close() error {
 		p.reaper.Wait()
 		var all sync.WaitGroup
 		errs := make(chan error, len(p.lanes))
+		patience := p.patience(time.Now())
 		for _, l := range p.lanes {
-			all.Go(func() { errs <- l.close(closeTimeout) })
+			all.Go(func() { errs <- l.close(patience) })
 		}
 		all.Wait()
 		close(errs)
