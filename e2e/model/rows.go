@@ -40,7 +40,7 @@ func (r *ChunkerRow) Merge(o Row) Row {
 	b, c := o.(*ChunkerRow), r.Clone().(*ChunkerRow)
 	c.Latest, c.Forward, c.Forgot = max(c.Latest, b.Latest), max(c.Forward, b.Forward), max(c.Forgot, b.Forgot)
 	for k, v := range b.Msgs {
-		if w, ok := c.Msgs[k]; !ok || v.V < w.V {
+		if w, ok := c.Msgs[k]; !ok || v.V > w.V { // the later: an id that was forgotten came again
 			c.Msgs[k] = v
 		}
 	}

@@ -43,6 +43,7 @@ const (
 	idRedelivery
 	idDuplicate
 	idReused
+	idLater // forgotten, and used again since
 )
 
 // identify classifies a record by its message id and position.
@@ -58,6 +59,8 @@ func (s *Sim) identify(row *ChunkerRow, rec *Rec, v int) identity {
 		return idRedelivery
 	case info.Content == rec.Content:
 		return idDuplicate
+	case info.V > v && s.fix(H13):
+		return idLater
 	}
 	return idReused
 }
@@ -126,7 +129,7 @@ func (s *Sim) ruleChunker(row *ChunkerRow, join *DocRow, rec *Rec, off int) (out
 	v := s.versionOf(off)
 	vg := VG{v, 0}
 	id := s.identify(row, rec, v)
-	if id == idNew && s.isOld(row, rec, v) {
+	if id == idLater || id == idNew && s.isOld(row, rec, v) {
 		return nil, nrow
 	}
 	nrow.Forward = max(nrow.Forward, rec.Origin)

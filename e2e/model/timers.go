@@ -73,4 +73,3 @@ type flip struct {
 	vg VG
 	at int
 }
-

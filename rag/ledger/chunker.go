@@ -83,7 +83,7 @@ func DecideDocument(row *ChunkerRow, join *DocumentRow, in Incoming) ChunkerDeci
 		row = &ChunkerRow{}
 	}
 	switch known := identify(row, in); {
-	case known == idNew && isOld(row, in):
+	case known == idOld:
 		return ChunkerDecision{Action: ActOld, MessageID: in.MessageID}
 	case known == idDuplicate:
 		d := ChunkerDecision{Action: ActDuplicate, MessageID: in.MessageID}
@@ -112,6 +112,7 @@ type identity int
 
 const (
 	idNew identity = iota
+	idOld
 	idRedelivery
 	idDuplicate
 	idReused
@@ -127,12 +128,16 @@ func identify(row *ChunkerRow, in Incoming) identity {
 	}
 	m, ok := row.Messages[in.MessageID]
 	switch {
+	case !ok && isOld(row, in):
+		return idOld
 	case !ok:
 		return idNew
 	case m.Version == in.Version:
 		return idRedelivery
 	case m.Hash == in.Hash:
 		return idDuplicate
+	case m.Version > in.Version:
+		return idOld // its id was forgotten, and used again since
 	case dead && in.Origin != nil && foreign.Hash == in.Hash:
 		return idDuplicate // it was forwarded twice and has died already
 	}

@@ -70,6 +70,8 @@ func TestWhatADocumentRecordMeans(t *testing.T) {
 			in:  record("m1", 5, "B"), want: ledger.ActReused, redelivery: true, id: "documents@0-0-4"},
 		"an unknown id at or below the latest accepted version is old": {
 			row: chunked(t, b2), in: record("m1", 2, "A"), want: ledger.ActOld, id: "m1", noRow: true},
+		"an id that was forgotten and used again makes its first record old": {
+			row: chunked(t, record("m1", 5, "B")), in: a1, want: ledger.ActOld, id: "m1", noRow: true},
 		"an unknown id forwarded from a position seen before is old": {
 			row: ledger.ForgetMessages(chunked(t, fromElsewhere, record("m3", 3, "C")), 3, noon.Add(time.Hour), ledger.Keep{Count: 1}),
 			in:  forwardedFrom(record("m2", 9, "B"), 7, 40), want: ledger.ActOld, id: "m2", noRow: true},
