@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,17 +28,21 @@ import (
 
 // whole is a pipeline with all its groups on an embedded broker and a SQLite store.
 type whole struct {
-	t      *testing.T
+	t      testing.TB
 	cfg    kafka.Config
 	topics kafka.Topics
 	store  *sqlite.Store
 	model  *builtin.Model
 	codecs *wire.Codecs
+	stop   func()
 }
 
-const partitions = 2
+const (
+	partitions = 4
+	tokens     = 60
+)
 
-func start(t *testing.T) *whole {
+func start(t testing.TB) *whole {
 	t.Helper()
 	w := &whole{t: t, cfg: kafkatest.Start(t, kafkatest.Plan(t, "waymark", partitions)...), topics: kafka.NewTopics("waymark"),
 		model: builtin.New(), codecs: wire.NewCodecs(time.Now)}
@@ -46,7 +51,7 @@ func start(t *testing.T) *whole {
 	check(t, err)
 	parser, err := parse.New(parse.Limits{})
 	check(t, err)
-	splitter, err := split.New(split.Options{Tokens: 50, Overlap: 10})
+	splitter, err := split.New(split.Options{Tokens: tokens, Overlap: tokens / 6})
 	check(t, err)
 	reader, err := kafka.NewReader(w.cfg)
 	check(t, err)
@@ -70,7 +75,7 @@ func start(t *testing.T) *whole {
 			Stores:    kafka.NewStores(kafka.StoreOptions{Dir: dir + "/" + role, Log: log}), InstanceID: "pod", Log: log})
 		go func() { ended <- r.Run(ctx) }()
 	}
-	t.Cleanup(func() {
+	w.stop = sync.OnceFunc(func() {
 		cancel()
 		for range pipeline.Roles() {
 			if err := kafkatest.Receive(t, "end of a role", ended); err != nil {
@@ -80,10 +85,11 @@ func start(t *testing.T) *whole {
 		check(t, reader.Close())
 		check(t, w.store.Close())
 	})
+	t.Cleanup(w.stop)
 	return w
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
