@@ -1,0 +1,157 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/waymarkhq/waymark/codecs"
+	"github.com/waymarkhq/waymark/config"
+	"github.com/waymarkhq/waymark/engine"
+	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/pipeline"
+	"github.com/waymarkhq/waymark/processors"
+	"github.com/waymarkhq/waymark/rag/embed"
+	"github.com/waymarkhq/waymark/rag/embed/builtin"
+	"github.com/waymarkhq/waymark/rag/embed/openai"
+	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/split"
+	"github.com/waymarkhq/waymark/sinks"
+	"github.com/waymarkhq/waymark/sinks/sqlite"
+)
+
+// store is what the process needs of a vector store.
+type store interface {
+	sinks.Sink
+	sinks.Searcher
+}
+
+// parts are what the roles work with.
+type parts struct {
+	embedder embed.Embedder
+	store    store
+	parser   *parse.Parser
+	splitter split.Splitter
+	reader   *kafka.Reader
+	limits   map[string]int
+}
+
+// Sizes of batches. A batch of the store is about what it takes best; the linger is part of a document's latency.
+const (
+	storeBatch      = 100
+	batchBytes      = 8 << 20
+	batchLinger     = 5 * time.Millisecond
+	learnTimeout    = 30 * time.Second
+	storeSettle     = 2 * time.Second
+	parseTimeout    = 30 * time.Second
+	maxTableOffline = kafka.TableTombstoneRetention / 2
+)
+
+func (n *Node) has(roles ...string) bool {
+	return slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(n.o.Roles, r) })
+}
+
+func (n *Node) openParts(ctx context.Context) (err error) {
+	if len(n.o.Roles) == 0 {
+		return nil
+	}
+	n.parts.limits = kafka.Limits(n.plan)
+	if n.parts.parser, err = parse.New(parse.Limits{}); err != nil {
+		return err
+	}
+	if n.parts.splitter, err = split.New(split.Options{Tokens: n.cfg.Splitting.Tokens, Overlap: n.cfg.Splitting.Overlap}); err != nil {
+		return err
+	}
+	if n.parts.embedder, err = n.newEmbedder(); err != nil {
+		return err
+	}
+	if n.has(config.RoleAPI, config.RoleIndexer) {
+		return n.openStore(ctx)
+	}
+	return nil
+}
+
+func (n *Node) newEmbedder() (embed.Embedder, error) {
+	e := n.cfg.Embedding
+	switch e.Kind {
+	case "builtin":
+		return builtin.New(), nil
+	case "openai":
+		key := func() (string, error) { return e.APIKey.Reveal(), nil }
+		if e.APIKeyFile != "" {
+			key = openai.KeyFromFile(e.APIKeyFile)
+		}
+		return openai.New(openai.Config{URL: e.URL, Model: e.Model, APIKey: key, Batch: e.Batch})
+	}
+	return nil, fmt.Errorf("embedding.kind %q is not available", e.Kind)
+}
+
+// openStore opens the store for the embedder's vectors. A service's length of vectors is learned by asking it once.
+func (n *Node) openStore(ctx context.Context) error {
+	if n.parts.embedder.Dimensions() == 0 {
+		learn, cancel := context.WithTimeout(ctx, learnTimeout)
+		defer cancel()
+		if err := n.parts.embedder.Canary(learn); err != nil {
+			return fmt.Errorf("asking the embedding service for the length of its vectors: %w", err)
+		}
+	}
+	if n.cfg.Store.Kind != "sqlite" {
+		return fmt.Errorf("store.kind %q is not available", n.cfg.Store.Kind)
+	}
+	s, err := sqlite.Open(ctx, filepath.Clean(n.cfg.Store.Path), sqlite.Options{Model: n.parts.embedder.Model(), Dimensions: n.parts.embedder.Dimensions()})
+	if err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	n.parts.store = s
+	n.onClose("the store", func(context.Context) error { return s.Close() })
+	return nil
+}
+
+func (n *Node) pipelineOptions() pipeline.Options {
+	d := n.cfg.Delivery
+	return pipeline.Options{
+		Topics: n.topics, Partitions: int32(n.cfg.Kafka.Partitions), Epoch: n.cfg.Kafka.Epoch,
+		Parser: n.parts.parser, Splitter: n.parts.splitter, ParseTimeout: parseTimeout,
+		ReadSettings: fmt.Sprintf("%s;%s", parse.Version, n.parts.splitter.Settings()),
+		Embedder:     n.parts.embedder,
+		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
+		Sink:         n.parts.store, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
+		Reader: n.parts.reader, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: time.Now, After: time.After,
+		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
+	}
+}
+
+// backoff is the wait before the n-th retry of a document: doubled each time, between the configured bounds.
+func backoff(b config.Backoff) func(int) time.Duration {
+	return func(attempt int) time.Duration {
+		d := b.Initial
+		for range attempt - 1 {
+			if d >= b.Max {
+				break
+			}
+			d *= 2
+		}
+		return min(d, b.Max)
+	}
+}
+
+func (n *Node) env(role, instance string, topicIDs map[string]string, metrics *engine.Metrics) engine.Env {
+	log := n.log.With("role", role)
+	return engine.Env{
+		Brokers:   n.kafka.Brokers,
+		Sarama:    func() (*sarama.Config, error) { return n.kafka.Sarama() },
+		NewSender: engine.KafkaSender(func() (*kafka.Producer, error) { return kafka.NewProducer(n.kafka, kafka.ProducerOptions{Limits: n.parts.limits}) }),
+		Stores: kafka.NewStores(kafka.StoreOptions{Dir: n.path("state", role), TopicIDs: topicIDs, MaxOffline: maxTableOffline, Log: log,
+			Expiry: map[string]kafka.Expiry{
+				n.topics.Tables.Tracker:  {After: kafka.TrackerRetention, WrittenAt: codecs.WrittenAt},
+				n.topics.Tables.Embedder: {After: kafka.EmbedderRetention, WrittenAt: codecs.WrittenAt},
+			}}),
+		InstanceID: instance, Log: log, Metrics: metrics, Jitter: rand.Float64,
+	}
+}

@@ -1,0 +1,67 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/waymarkhq/waymark/api"
+	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/processors"
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/wire"
+	"github.com/waymarkhq/waymark/stage"
+)
+
+// publisher writes what the API has accepted. It refuses while the topics are not those that this process started on.
+type publisher struct {
+	producer *kafka.Producer
+	topics   processors.Topics
+	epoch    int
+	guard    *guard
+}
+
+// Publish returns nil once Kafka has acknowledged the record with acks=all.
+func (p publisher) Publish(ctx context.Context, d rag.Document, raw bool) (rag.Position, error) {
+	if err := p.guard.Err(); err != nil {
+		return rag.Position{}, &api.Unavailable{Reason: "epoch_changed", Err: err}
+	}
+	key, value, headers := wire.DocumentRecord(d, raw)
+	partition, offset, err := p.send(ctx, p.topics.Documents.Name, key, value, headers)
+	var large *kafka.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return rag.Position{}, fmt.Errorf("%w: %w", api.ErrTooLarge, err)
+	case err != nil:
+		return rag.Position{}, &api.Unavailable{Reason: "kafka_away", RetryAfter: time.Second, Err: err}
+	}
+	return rag.Position{Topic: p.topics.Documents.Name, Epoch: p.epoch, Partition: partition, Offset: offset}, nil
+}
+
+// Command returns nil once the command is acknowledged.
+func (p publisher) Command(ctx context.Context, c rag.Command) error {
+	out := p.topics.Commands.Record(c.LetterID, c)
+	if out.Err != nil {
+		return fmt.Errorf("encoding the command: %w", out.Err)
+	}
+	if _, _, err := p.send(ctx, out.Topic, out.Key, out.Value, nil); err != nil {
+		return &api.Unavailable{Reason: "kafka_away", RetryAfter: time.Second, Err: err}
+	}
+	return nil
+}
+
+func (p publisher) send(ctx context.Context, topic string, key, value []byte, headers []stage.Header) (int32, int64, error) {
+	r := kafka.Record{Topic: topic, Key: key, Value: value}
+	for _, h := range headers {
+		r.Headers = append(r.Headers, kafka.Header(h))
+	}
+	return p.producer.SendSync(ctx, r)
+}
+
+// documentParser is the decoder of documents as JSON with its default limits.
+type documentParser struct{}
+
+func (documentParser) ParseDocument(b []byte) (rag.Document, error) {
+	return wire.ParseDocumentJSON(b, wire.DefaultLimits())
+}
