@@ -114,11 +114,13 @@ func endpointOf(base string) (string, error) {
 // NewHTTPClient returns a client that uses no proxy, whatever the environment says, and follows no redirect: a service
 // that has moved is a matter of configuration, and the key is not for another host.
 func NewHTTPClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
-	transport.MaxIdleConnsPerHost = 16
 	return &http.Client{
-		Transport:     transport,
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: 16,
+			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second,
+			ForceAttemptHTTP2:   true,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
