@@ -10,7 +10,7 @@ type Embedder interface {
 	//
 	// A failure of a single text (refused by the service, a vector that fails Check) is that text's Result.Err, of class
 	// message or transient; the other texts are not affected. A failure that concerns the call as a whole is the error,
-	// always an *Error: class outage when the dependency looks away (nobody answers, overloaded, no permission, replies
+	// with an *Error in its chain: class outage when the dependency looks away (nobody answers, overloaded, no permission, replies
 	// that cannot be read), transient otherwise. An outage is a suspicion: the caller confirms it with Canary, and where
 	// the canary passes it looks for the text that causes it by halving the batch.
 	//
@@ -30,7 +30,7 @@ type Embedder interface {
 	Settings() string
 	// Paid reports whether a vector is worth keeping: false where computing it is cheaper than looking it up.
 	Paid() bool
-	// Canary embeds known-good texts: nil means that the embedder works. Its error is an *Error, as of Embed.
+	// Canary embeds known-good texts: nil means that the embedder works. Its error is one as of Embed.
 	Canary(ctx context.Context) error
 }
 
