@@ -10,7 +10,7 @@ import (
 // Config is the whole configuration. Its keys (the tags) are API: in YAML as nested maps, as variables
 // (WAYMARK_KAFKA_BROKERS), as flags (--kafka.brokers). Make one with Default or Load; the zero value is not valid.
 type Config struct {
-	DataDir   string    `key:"data_dir" help:"Folder of all local state; one process at a time."`
+	DataDir   string    `key:"data_dir" form:"folder" help:"Folder of all local state; one process at a time."`
 	Kafka     Kafka     `key:"kafka"`
 	Broker    Broker    `key:"broker"`
 	Store     Store     `key:"store"`
@@ -38,9 +38,9 @@ type Kafka struct {
 // TLS of the connections to Kafka.
 type TLS struct {
 	Enabled    bool   `key:"enabled" help:"Speak TLS with the brokers."`
-	CAFile     string `key:"ca_file" help:"PEM file of the authorities to trust; none: those of the system."`
-	CertFile   string `key:"cert_file" help:"PEM file of the client certificate."`
-	KeyFile    string `key:"key_file" help:"PEM file of the client certificate's key."`
+	CAFile     string `key:"ca_file" form:"file" help:"PEM file of the authorities to trust; none: those of the system."`
+	CertFile   string `key:"cert_file" form:"file" help:"PEM file of the client certificate."`
+	KeyFile    string `key:"key_file" form:"file" help:"PEM file of the client certificate's key."`
 	ServerName string `key:"server_name" help:"Name that the brokers' certificates must have, where it is not the host's."`
 }
 
@@ -49,26 +49,26 @@ type SASL struct {
 	Mechanism    string `key:"mechanism" help:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none: no login."`
 	Username     string `key:"username" help:"User to log in as."`
 	Password     Secret `key:"password" help:"Password; by variable only."`
-	PasswordFile string `key:"password_file" help:"File with the password."`
+	PasswordFile string `key:"password_file" form:"file" help:"File with the password."`
 }
 
 // Broker is the embedded Kafka broker.
 type Broker struct {
-	Listen string `key:"listen" help:"Address of the embedded broker; port 0 takes a free one once and keeps it in the data folder."`
+	Listen string `key:"listen" form:"host:port" help:"Address of the embedded broker; port 0 takes a free one once and keeps it in the data folder."`
 }
 
 // Store is where chunks and vectors are kept.
 type Store struct {
 	Kind string `key:"kind" help:"sqlite (embedded) or weaviate."`
-	Path string `key:"path" help:"The SQLite file; 'up' defaults to store.db in the data folder."`
+	Path string `key:"path" form:"file" help:"The SQLite file; 'up' defaults to store.db in the data folder."`
 }
 
 // Weaviate is the server behind store.kind weaviate.
 type Weaviate struct {
-	URL        string `key:"url" help:"Address of the REST interface."`
-	GRPC       string `key:"grpc" help:"host:port of the gRPC interface; none: REST only."`
+	URL        string `key:"url" form:"url" help:"Address of the REST interface."`
+	GRPC       string `key:"grpc" form:"host:port" help:"host:port of the gRPC interface; none: REST only."`
 	APIKey     Secret `key:"api_key" help:"API key; by variable only."`
-	APIKeyFile string `key:"api_key_file" help:"File with the API key."`
+	APIKeyFile string `key:"api_key_file" form:"file" help:"File with the API key."`
 	Collection string `key:"collection" help:"Collection of the chunks."`
 	Tenant     string `key:"tenant" help:"Tenant of the collection, where it has tenants."`
 }
@@ -76,10 +76,10 @@ type Weaviate struct {
 // Embedding is the model that turns chunks into vectors.
 type Embedding struct {
 	Kind       string `key:"kind" help:"builtin, or openai for any service with the OpenAI interface."`
-	URL        string `key:"url" help:"Address of the service (openai: https://api.openai.com/v1)."`
+	URL        string `key:"url" form:"url" help:"Address of the service (openai: https://api.openai.com/v1)."`
 	Model      string `key:"model" help:"Name of the service's model."`
 	APIKey     Secret `key:"api_key" help:"API key; by variable only."`
-	APIKeyFile string `key:"api_key_file" help:"File with the API key."`
+	APIKeyFile string `key:"api_key_file" form:"file" help:"File with the API key."`
 	Batch      int    `key:"batch" help:"Most texts in one call to the service."`
 }
 
@@ -106,13 +106,13 @@ type Backoff struct {
 
 // API is the HTTP interface.
 type API struct {
-	Listen string  `key:"listen" help:"Address of the HTTP API; --listen for short."`
+	Listen string  `key:"listen" form:"host:port" help:"Address of the HTTP API; --listen for short."`
 	Tokens []Token `key:"tokens" help:"Tokens as name:scopes:sha256, e.g. ci:ingest+read:9f86…; by file or variable only."`
 }
 
 // Monitor serves health and metrics of roles without the API.
 type Monitor struct {
-	Listen string `key:"listen" help:"Address of healthz, readyz and metrics for roles without the API; none: off."`
+	Listen string `key:"listen" form:"host:port" help:"Address of healthz, readyz and metrics for roles without the API; none: off."`
 }
 
 // Default is the configuration that holds when nobody says anything. What depends on other values (partitions,

@@ -14,7 +14,7 @@ type Field struct {
 	Key string
 	// Help is one sentence for people.
 	Help string
-	// Form of the value: text, number, true|false, duration, list or secret.
+	// Form of the value, for people: number, true|false, duration, list, secret, or a kind of text.
 	Form string
 
 	index []int
@@ -48,19 +48,22 @@ func appendFields(list []Field, t reflect.Type, prefix string, index []int) []Fi
 			list = appendFields(list, sf.Type, prefix+key+".", at)
 			continue
 		}
-		list = append(list, Field{Key: prefix + key, Help: sf.Tag.Get("help"), Form: form(sf.Type), index: at})
+		list = append(list, Field{Key: prefix + key, Help: sf.Tag.Get("help"), Form: form(sf), index: at})
 	}
 	return list
 }
 
-func form(t reflect.Type) string {
-	switch t {
+func form(sf reflect.StructField) string {
+	if named := sf.Tag.Get("form"); named != "" {
+		return named
+	}
+	switch sf.Type {
 	case reflect.TypeFor[time.Duration]():
 		return "duration"
 	case reflect.TypeFor[Secret](), reflect.TypeFor[[]Token]():
 		return "secret"
 	}
-	switch t.Kind() {
+	switch sf.Type.Kind() {
 	case reflect.Int:
 		return "number"
 	case reflect.Bool:

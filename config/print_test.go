@@ -117,7 +117,10 @@ func TestEveryFieldIsReadFromEverySource(t *testing.T) {
 	file := write(t, "")
 	anything := config.Target{Command: "none"}
 	for _, f := range config.Fields() {
-		text := texts[f.Form]
+		text, ok := texts[f.Form]
+		if !ok {
+			text = texts["text"]
+		}
 		check := func(src config.Sources, origin string) {
 			t.Helper()
 			c, err := config.Load(src, anything)

@@ -11,6 +11,8 @@ const (
 	CommandRun    Command = "run"
 	CommandBroker Command = "broker"
 	CommandTopics Command = "topics"
+	// CommandClient calls the API; only api.listen matters to it.
+	CommandClient Command = "client"
 )
 
 // Roles of `run`; `up` has all of them.
@@ -47,8 +49,7 @@ func (t Target) has(roles ...string) bool {
 func (t Target) api() bool      { return t.has(RoleAPI) }
 func (t Target) store() bool    { return t.has(RoleAPI, RoleIndexer) }
 func (t Target) embedder() bool { return t.has(RoleAPI, RoleEmbedder) }
-func (t Target) pipeline() bool { return t.Command == CommandUp || t.Command == CommandRun }
-func (t Target) kafka() bool    { return t.Command != CommandBroker }
+func (t Target) kafka() bool    { return t.Command != CommandBroker && t.Command != CommandClient }
 
 // embedded reports whether the topics will stand in the embedded broker.
 func (t Target) embedded(c *Config) bool {

@@ -82,8 +82,14 @@ func resolve(arg string) (Source, error) {
 // Arg is the argument as it was given.
 func (s Source) Arg() string { return s.arg }
 
-// Path of the file or folder; "" for standard input.
-func (s Source) Path() string { return s.path }
+// Gone reports whether the file or folder is not there any more. Standard input is never gone.
+func (s Source) Gone() bool {
+	if s.arg == Stdin {
+		return false
+	}
+	_, err := os.Lstat(s.path)
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 // ID of a file of the source, by its path.
 func (s Source) ID(path string) string {
