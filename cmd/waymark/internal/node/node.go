@@ -58,6 +58,8 @@ type Node struct {
 	parts     parts
 	runners   []*engine.Runner
 	guard     guard
+	views     *nodeViews
+	lag       *lagReader
 	addresses Addresses
 
 	cancel  context.CancelFunc

@@ -58,10 +58,3 @@ func (p publisher) send(ctx context.Context, topic string, key, value []byte, he
 	}
 	return p.producer.SendSync(ctx, r)
 }
-
-// documentParser is the decoder of documents as JSON with its default limits.
-type documentParser struct{}
-
-func (documentParser) ParseDocument(b []byte) (rag.Document, error) {
-	return wire.ParseDocumentJSON(b, wire.DefaultLimits())
-}
