@@ -140,13 +140,21 @@ func (p *Parser) parse(ctx context.Context, in Input) (Text, error) {
 	if err != nil {
 		return Text{}, err
 	}
-	text := Text{Type: d.kind, Warnings: d.warnings}
+	var text Text
 	switch d.kind {
 	case TypePlain:
-		text.Body, text.Blocks = d.text, paragraphs(d.text)
-		return text, nil
+		text = Text{Body: d.text, Blocks: paragraphs(d.text)}
+	case TypeMarkdown:
+		text, err = p.markdown(ctx, trimMark(d.text))
+	case TypeHTML:
+		text, err = p.html(ctx, trimMark(d.text))
+	case TypeJSON:
+		text, err = p.json(ctx, trimMark(d.text))
+	case TypeJSONLines:
+		text, err = p.jsonLines(ctx, trimMark(d.text))
 	}
-	return Text{}, fmt.Errorf("parse: no reader for %s", d.kind)
+	text.Type, text.Warnings = d.kind, append(d.warnings, text.Warnings...)
+	return text, err
 }
 
 // visible reports whether there is anything to see in s.
