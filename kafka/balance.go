@@ -149,51 +149,70 @@ func share(members []candidate, partitions []int32) map[string][]int32 {
 	if len(members) == 0 {
 		return out
 	}
-	claimed := claims(members, partitions)
-	quota := quotas(members, claimed, len(partitions))
-	var free []int32
-	for _, p := range partitions {
-		m, ok := claimed[p]
-		if ok && len(out[m]) < quota[m] {
-			out[m] = append(out[m], p)
-		} else {
+	claimants := claims(members, partitions)
+	quota := quotas(members, claimants, len(partitions))
+	// take gives p to the first of the members that has room.
+	take := func(p int32, by []string) bool {
+		for _, m := range by {
+			if len(out[m]) < quota[m] {
+				out[m] = append(out[m], p)
+				return true
+			}
+		}
+		return false
+	}
+	// Whoever had a partition last keeps it. Who has too many gives up first what another member has had before: that
+	// one still has most of its table.
+	kept := slices.Clone(partitions)
+	slices.SortStableFunc(kept, func(a, b int32) int { return cmp.Compare(len(claimants[a]), len(claimants[b])) })
+	var free, rest []int32
+	for _, p := range kept {
+		if c := claimants[p]; len(c) == 0 || !take(p, c[:1]) {
 			free = append(free, p)
 		}
 	}
+	for _, p := range free {
+		if !take(p, claimants[p]) {
+			rest = append(rest, p)
+		}
+	}
+	slices.Sort(rest)
 	for _, m := range members {
 		n := quota[m.member] - len(out[m.member])
-		out[m.member] = append(out[m.member], free[:n]...)
+		out[m.member] = append(out[m.member], rest[:n]...)
 		slices.Sort(out[m.member])
-		free = free[n:]
+		rest = rest[n:]
 	}
 	return out
 }
 
-// claims says who has had each partition last: the claim of the latest generation counts, because a member that was away
-// still claims what others have taken over since.
-func claims(members []candidate, partitions []int32) map[int32]string {
-	exists := make(map[int32]bool, len(partitions))
+// claims says who has had each partition, the last one first: a member that was away still claims what others have taken
+// over since.
+func claims(members []candidate, partitions []int32) map[int32][]string {
+	byGeneration := slices.Clone(members)
+	slices.SortStableFunc(byGeneration, func(a, b candidate) int { return cmp.Compare(b.Generation, a.Generation) })
+	out := make(map[int32][]string, len(partitions))
 	for _, p := range partitions {
-		exists[p] = true
+		out[p] = nil
 	}
-	owner := make(map[int32]string)
-	latest := make(map[int32]int32)
-	for _, m := range members {
+	for _, m := range byGeneration {
 		for _, p := range m.Owned {
-			if was, ok := latest[p]; exists[p] && (!ok || m.Generation > was) {
-				owner[p], latest[p] = m.member, m.Generation
+			if who, exists := out[p]; exists && !slices.Contains(who, m.member) {
+				out[p] = append(who, m.member)
 			}
 		}
 	}
-	return owner
+	return out
 }
 
 // quotas are the sizes of the shares. Where they cannot be equal, the larger ones go to those who would lose a partition
 // otherwise, and then to those who claim the fewest: a pod that has just been restarted claims none, and may have had one.
-func quotas(members []candidate, claimed map[int32]string, partitions int) map[string]int {
+func quotas(members []candidate, claimants map[int32][]string, partitions int) map[string]int {
 	has := make(map[string]int, len(members))
-	for _, m := range claimed {
-		has[m]++
+	for _, c := range claimants {
+		if len(c) > 0 {
+			has[c[0]]++
+		}
 	}
 	least := partitions / len(members)
 	order := slices.Clone(members)

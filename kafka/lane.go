@@ -18,6 +18,7 @@ type lane struct {
 	results  sync.WaitGroup
 	// patience is how long to wait between two looks for leaders, in nanoseconds.
 	patience atomic.Int64
+	cut      atomic.Bool // the connections are gone: nothing is worth waiting for
 }
 
 // newLane connects. settle is called once for each message that was handed to the producer.
@@ -30,6 +31,13 @@ func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error))
 		s.Producer.Timeout = produceTimeout
 		s.Net.ReadTimeout = produceReadTimeout
 		s.Metadata.Retry.Max = leaderRetries
+		backoff := s.Producer.Retry.BackoffFunc
+		s.Producer.Retry.BackoffFunc = func(retries, most int) time.Duration {
+			if l.cut.Load() {
+				return time.Millisecond
+			}
+			return backoff(retries, most)
+		}
 		s.Metadata.Retry.BackoffFunc = func(int, int) time.Duration { return time.Duration(l.patience.Load()) }
 	})
 	if err != nil {
@@ -69,6 +77,7 @@ func (l *lane) close(timeout time.Duration) error {
 	case <-done:
 	case <-time.After(timeout):
 		cut = fmt.Errorf("records were still in flight after %v", timeout)
+		l.cut.Store(true)
 		l.patience.Store(int64(time.Millisecond))
 	}
 	err := l.client.Close()
