@@ -85,7 +85,7 @@ func TestHundredArticlesSurviveTenKills(t *testing.T) {
 		p.api.ingest(d)
 	}
 	eventually(t, "the duplicates to be counted", func() error {
-		if n := p.stats().Lag["waymark-chunker"]; n != 0 {
+		if n := p.stats().Lag["chunker"]; n != 0 {
 			return fmt.Errorf("lag %d", n)
 		}
 		return nil
@@ -122,4 +122,3 @@ func (p *pods) stored(want int) error {
 	}
 	return nil
 }
-

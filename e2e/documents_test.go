@@ -24,7 +24,7 @@ type article struct {
 // articles makes n articles of two to six kilobytes out of the example speeches.
 func articles(t *testing.T, n int) []article {
 	t.Helper()
-	files, err := filepath.Glob("../examples/articles/*.txt")
+	files, err := filepath.Glob("/work/shared/data/speeches/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no example articles: %v", err)
 	}

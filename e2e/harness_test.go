@@ -32,7 +32,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = os.Getenv("WAYMARK_BINARY")
+	binary = os.Getenv("E2E_BINARY")
 	if binary == "" {
 		binary = filepath.Join(dir, "waymark")
 		build := exec.Command("go", "build", "-o", binary, "../cmd/waymark")

@@ -21,7 +21,7 @@ func TestTheLedgerDecidesAsTheModelDoes(t *testing.T) {
 		t.Run(fmt.Sprintf("keep %d", keep), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				h := newHistory(t, keep)
-				for range rapid.IntRange(1, 80).Draw(t, "length") {
+				for range rapid.IntRange(1, 200).Draw(t, "length") {
 					h.now += rapid.IntRange(1, 50).Draw(t, "steps")
 					h.sim.now = h.now
 					h.actions[rapid.SampledFrom(h.names).Draw(t, "action")]()
@@ -68,13 +68,18 @@ func newHistory(t *rapid.T, keep int) *history {
 	h.chunker.model, h.doc.model = newChunkerRow(), newDocRow()
 	h.docs = append(h.docs, h.doc)
 	h.chunkers = append(h.chunkers, h.chunker)
+	weights := map[string]int{"submit": 4, "redeliver document": 3, "progress": 6, "receipt": 6, "letter": 3, "operator": 3}
 	h.actions = map[string]func(){
 		"submit": h.submit, "redeliver document": h.redeliver, "replay": h.replay,
 		"progress": h.nextProgress, "any progress": h.anyProgress, "receipt": h.receipt, "redeliver progress": h.redeliverProgress,
 		"removed": h.removed, "forget": h.forget, "ask": h.ask, "letter": h.letter, "operator": h.operator,
 		"redeliver command": h.redeliverCommand, "event": h.event, "merge": h.merge,
 	}
-	h.names = slices.Sorted(maps.Keys(h.actions))
+	for _, name := range slices.Sorted(maps.Keys(h.actions)) {
+		for range max(1, weights[name]) {
+			h.names = append(h.names, name)
+		}
+	}
 	return h
 }
 
@@ -92,7 +97,7 @@ func (h *history) equal(what string, model, ledger any) {
 // ---------------------------------------------------------------- chunker
 
 func (h *history) submit() {
-	rec := &Rec{Kind: "put", Key: theDocument, Doc: theDocument, Msg: fmt.Sprintf("m%d", len(h.documents)), Content: pick(h, "content", []string{"A1", "A2", "B1", "C1", "P1"})}
+	rec := &Rec{Kind: "put", Key: theDocument, Doc: theDocument, Msg: fmt.Sprintf("m%d", len(h.documents)), Content: pick(h, "content", []string{"A1", "C1", "C1", "B1", "P1"})}
 	if rapid.IntRange(0, 5).Draw(h.t, "delete") == 0 {
 		rec.Kind, rec.Content = "del", ""
 	}

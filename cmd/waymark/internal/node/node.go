@@ -84,6 +84,9 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err := n.startBroker(ctx); err != nil {
 		return n, err
 	}
+	if len(o.Roles) == 0 {
+		return n, nil // the broker alone
+	}
 	if err := n.checkTopics(ctx); err != nil {
 		return n, err
 	}
@@ -169,9 +172,6 @@ func Plan(cfg *config.Config, inEmbedded bool) ([]kafka.TopicSpec, error) {
 
 // checkTopics refuses to run on topics that are missing or were made anew, before anything reads or writes them.
 func (n *Node) checkTopics(ctx context.Context) error {
-	if len(n.o.Roles) == 0 {
-		return nil
-	}
 	reader, err := kafka.NewReader(n.kafka)
 	if err != nil {
 		return err

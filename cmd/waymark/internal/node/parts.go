@@ -58,9 +58,6 @@ func (n *Node) has(roles ...string) bool {
 }
 
 func (n *Node) openParts(ctx context.Context) (err error) {
-	if len(n.o.Roles) == 0 {
-		return nil
-	}
 	n.parts.limits = kafka.Limits(n.plan)
 	if n.parts.parser, err = parse.New(parse.Limits{}); err != nil {
 		return err
