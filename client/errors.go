@@ -72,7 +72,7 @@ const (
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Title)
-	if e.Field != "" && e.Field != e.In {
+	if e.Field != "" && e.Field != e.In && e.In != "path" {
 		fmt.Fprintf(&b, ": %s", e.Field)
 	}
 	if e.Detail != "" {

@@ -54,11 +54,12 @@ type stopParsing struct{ code int }
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, env *environment) (code int) {
+	afterHelp := exitDone
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case stopParsing:
-			code = r.code
+			code = max(r.code, afterHelp)
 		default:
 			panic(r)
 		}
@@ -69,8 +70,7 @@ func run(ctx context.Context, args []string, env *environment) (code int) {
 		return env.fail(exitFailed, err)
 	}
 	if len(args) == 0 {
-		args = []string{"--help"}
-		defer func() { code = exitUsage }()
+		args, afterHelp = []string{"--help"}, exitUsage
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {

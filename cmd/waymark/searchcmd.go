@@ -88,10 +88,11 @@ func (c *searchCmd) show(env *environment, rank int, h client.Hit) {
 		title = h.DocumentID
 	}
 	env.console.Printf("%s%s%s%s\n", number, bold, console.Wrap(title, room, 1)[0], plain)
-	place := fmt.Sprintf("%.3f  %s, chunk %d", h.Score, h.DocumentID, h.ChunkIndex)
+	place := fmt.Sprintf("%s, chunk %d", h.DocumentID, h.ChunkIndex)
 	if h.Page > 0 {
 		place += fmt.Sprintf(", page %d", h.Page)
 	}
+	place += fmt.Sprintf(", score %.3f", h.Score)
 	for _, line := range console.Wrap(place, room, 2) {
 		env.console.Printf("%s%s\n", indent, line)
 	}

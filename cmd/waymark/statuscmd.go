@@ -69,7 +69,7 @@ func (c *statusCmd) counts(ctx context.Context, env *environment, api *client.Cl
 	lag := make([]string, 0, len(s.Lag))
 	for _, stage := range slices.Sorted(maps.Keys(s.Lag)) {
 		if s.Lag[stage] > 0 {
-			lag = append(lag, console.Count(int(s.Lag[stage]))+" "+stage)
+			lag = append(lag, stage+" "+console.Count(int(s.Lag[stage])))
 		}
 	}
 	return env.properties([][2]string{

@@ -145,7 +145,13 @@ func Wrap(text string, width, limit int) []string {
 	lines := strings.Split(ansi.Wrap(text, width, ""), "\n")
 	if limit > 0 && len(lines) > limit {
 		lines = lines[:limit]
-		last := ansi.Truncate(lines[limit-1], width-1, "")
+		last := lines[limit-1]
+		if ansi.StringWidth(last) >= width {
+			last = ansi.Truncate(last, width-1, "")
+			if word := strings.LastIndexByte(last, ' '); word > 0 {
+				last = last[:word]
+			}
+		}
 		lines[limit-1] = strings.TrimRight(last, " ") + "…"
 	}
 	return lines

@@ -82,6 +82,9 @@ func resolve(arg string) (Source, error) {
 // Arg is the argument as it was given.
 func (s Source) Arg() string { return s.arg }
 
+// Dir reports whether the argument is a folder.
+func (s Source) Dir() bool { return s.dir }
+
 // Gone reports whether the file or folder is not there any more. Standard input is never gone.
 func (s Source) Gone() bool {
 	if s.arg == Stdin {

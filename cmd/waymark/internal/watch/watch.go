@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/waymarkhq/waymark/cmd/waymark/internal/ingest"
@@ -61,6 +63,7 @@ func (w *Watcher) look(ctx context.Context) (map[string]stamp, map[string]ingest
 	stamps, files := map[string]stamp{}, map[string]ingest.File{}
 	for _, s := range w.sources {
 		if s.Gone() {
+			w.keep(s, stamps)
 			continue
 		}
 		err := s.Walk(ctx, w.hidden, &ingest.Skipped{}, func(f ingest.File) error {
@@ -81,8 +84,21 @@ func (w *Watcher) look(ctx context.Context) (map[string]stamp, map[string]ingest
 	return stamps, files, nil
 }
 
-// Look reports what has changed. A file that differs from the look before is still being written, as far as can be told,
-// and is reported by a later one.
+// keep leaves everything below a folder that has gone as a whole as it is known: it is more likely that a disk is away than
+// that somebody wants all of its documents deleted.
+func (w *Watcher) keep(s ingest.Source, stamps map[string]stamp) {
+	if !s.Dir() {
+		return
+	}
+	for path, known := range w.known {
+		if path == s.Arg() || strings.HasPrefix(path, filepath.Clean(s.Arg())+string(filepath.Separator)) {
+			stamps[path] = known
+		}
+	}
+}
+
+// Look reports what has changed. What differs from the look before is still being written or replaced, as far as can be
+// told, and is reported by a later one.
 func (w *Watcher) Look(ctx context.Context) (Changes, error) {
 	now, files, err := w.look(ctx)
 	if err != nil {
@@ -99,7 +115,9 @@ func (w *Watcher) Look(ctx context.Context) (Changes, error) {
 		}
 	}
 	for path, s := range w.known {
-		if _, there := now[path]; there {
+		_, there := now[path]
+		_, before := w.last[path]
+		if there || before {
 			continue
 		}
 		if (ingest.File{Path: path}).Lines() {
