@@ -56,7 +56,7 @@ func (c *dlqListCmd) Run(ctx context.Context, env *environment) error {
 		return err
 	}
 	defer api.Close()
-	rows := [][]string{{"ID", "STATE", "REASON", "LAST FAILED", "DOCUMENT", "ERROR"}}
+	rows := [][]string{{"ID", "STATE", "REASON", "DOCUMENT", "LAST FAILED", "ERROR"}}
 	n := 0
 	for l, err := range api.DeadLetters(ctx, c.filter()) {
 		if err != nil {
@@ -71,7 +71,7 @@ func (c *dlqListCmd) Run(ctx context.Context, env *environment) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{l.ID, string(l.State), l.Reason, timestamp(l.LastFailedAt), l.DocumentID, l.Error})
+		rows = append(rows, []string{l.ID, string(l.State), l.Reason, l.DocumentID, timestamp(l.LastFailedAt), l.Error})
 	}
 	return env.listed(rows, n, c.Limit, "dead letter")
 }

@@ -211,7 +211,7 @@ func (c *statusCmd) list(ctx context.Context, env *environment, api *client.Clie
 	if c.List == "all" {
 		status = ""
 	}
-	rows := [][]string{{"STATUS", "UPDATED", "CHUNKS", "DOCUMENT", "ERROR"}}
+	rows := [][]string{{"STATUS", "REASON", "UPDATED", "CHUNKS", "DOCUMENT", "ERROR"}}
 	n := 0
 	for d, err := range api.Documents(ctx, status) {
 		if err != nil {
@@ -226,11 +226,13 @@ func (c *statusCmd) list(ctx context.Context, env *environment, api *client.Clie
 			}
 			continue
 		}
-		reason := ""
+		reason, message := "", ""
 		if d.Error != nil {
-			reason = d.Error.Reason + ": " + d.Error.Message
+			reason, message = d.Error.Reason, d.Error.Message
 		}
-		rows = append(rows, []string{string(d.Status), timestamp(d.UpdatedAt), console.Count(d.Chunks), d.DocumentID, reason})
+		rows = append(rows, []string{
+			string(d.Status), reason, timestamp(d.UpdatedAt), console.Count(d.Chunks), d.DocumentID, message,
+		})
 	}
 	return env.listed(rows, n, c.Limit, "document")
 }
