@@ -144,6 +144,7 @@ type table struct {
 type timer struct {
 	row      reflect.Type
 	next     func(row any) (time.Time, bool)
+	later    func(row any) []time.Time
 	minDelay func(row any) time.Duration
 	fire     func(ctx context.Context, key string, row any, valid func() bool) ([]stage.Output, error)
 }
@@ -286,7 +287,11 @@ func Timer[R any](t stage.Timer[R]) Option {
 			fire: func(ctx context.Context, key string, row any, valid func() bool) ([]stage.Output, error) {
 				return t.Fire(ctx, key, typed[R](row), valid)
 			},
+			later:    func(any) []time.Time { return nil },
 			minDelay: func(any) time.Duration { return 0 },
+		}
+		if t.Later != nil {
+			tm.later = func(row any) []time.Time { return t.Later(typed[R](row)) }
 		}
 		if t.MinDelay != nil {
 			tm.minDelay = func(row any) time.Duration { return t.MinDelay(typed[R](row)) }

@@ -20,8 +20,11 @@ type timers struct {
 	wake  chan struct{}
 }
 
-// armedTimer is the time that the row names, and the time at which the timer fires.
-type armedTimer struct{ next, at time.Time }
+// armedTimer is when the timer of a row fires, and since when the table has named each of the row's times.
+type armedTimer struct {
+	at    time.Time
+	since map[int64]time.Time // by the named time in Unix milliseconds: a clock's own reading must not matter
+}
 
 type due struct {
 	key string
@@ -42,19 +45,28 @@ func (t *timers) acknowledged(key string, row any) {
 		delete(t.armed, key) // its entry in the queue is skipped
 		return
 	}
-	if old, ok := t.armed[key]; ok && old.next.Equal(next) {
-		return // the clock of this time runs already
+	now, old := t.p.r.env.Clock.Now(), t.armed[key]
+	since := map[int64]time.Time{}
+	for _, named := range append(t.def.later(row), next) {
+		ms := named.UnixMilli()
+		if since[ms] = old.since[ms]; since[ms].IsZero() {
+			since[ms] = now
+		}
 	}
 	at := next
-	if least := t.p.r.env.Clock.Now().Add(t.def.minDelay(row)); at.Before(least) {
+	if least := since[next.UnixMilli()].Add(t.def.minDelay(row)); at.Before(least) {
 		at = least
 	}
-	t.arm(key, armedTimer{next, at})
+	t.arm(key, armedTimer{at, since})
 }
 
 // arm sets the timer of a key; the caller holds mu.
 func (t *timers) arm(key string, a armedTimer) {
+	old, armed := t.armed[key]
 	t.armed[key] = a
+	if armed && old.at.Equal(a.at) {
+		return // it stands in the queue
+	}
 	heap.Push(&t.queue, due{key, a.at})
 	select {
 	case t.wake <- struct{}{}:
@@ -76,7 +88,8 @@ func (t *timers) pop(now time.Time) (key string, ok bool, wait time.Duration) {
 			return "", false, first.at.Sub(now)
 		}
 		heap.Pop(&t.queue)
-		delete(t.armed, first.key)
+		a := t.armed[first.key]
+		t.armed[first.key] = armedTimer{since: a.since} // fires now; the row still names its times
 		return first.key, true, 0
 	}
 	return "", false, -1
@@ -142,8 +155,7 @@ func (t *timers) fire(key string) {
 	if err != nil || row == nil {
 		return
 	}
-	next, ok := t.def.next(row)
-	if !ok || next.After(t.p.r.env.Clock.Now()) {
+	if next, ok := t.def.next(row); !ok || next.After(t.p.r.env.Clock.Now()) {
 		t.acknowledged(key, row)
 		return
 	}
@@ -163,8 +175,8 @@ func (t *timers) fire(key string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, armed := t.armed[key]; !armed { // the row has not changed meanwhile
-		t.arm(key, armedTimer{next, t.p.r.env.Clock.Now().Add(again)})
+	if a, known := t.armed[key]; known && a.at.IsZero() { // the row has not changed meanwhile
+		t.arm(key, armedTimer{t.p.r.env.Clock.Now().Add(again), a.since})
 	}
 }
 

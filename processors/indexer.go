@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/waymarkhq/waymark/rag"
@@ -149,6 +151,9 @@ func (x *Indexer) Removals() stage.Timer[ledger.DocumentRow] {
 		Next: func(row *ledger.DocumentRow) (time.Time, bool) {
 			_, at, ok := ledger.FirstDue(row)
 			return at, ok
+		},
+		Later: func(row *ledger.DocumentRow) []time.Time {
+			return slices.Collect(maps.Values(row.Due))
 		},
 		MinDelay: func(row *ledger.DocumentRow) time.Duration {
 			if r, _, ok := ledger.FirstDue(row); ok && !r.Exact {

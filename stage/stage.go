@@ -123,6 +123,9 @@ type Timer[R any] struct {
 	// Next is when the row wants to be acted on; false if it does not. The engine's clock for a row starts no sooner
 	// than Next and, where MinDelay is set, no sooner than MinDelay after the row was acknowledged (or recovered).
 	Next func(row *R) (time.Time, bool)
+	// Later are the other times that the row names, if it may name several: their clocks start with the row that first
+	// named them, not when they become the next. May be nil.
+	Later func(row *R) []time.Time
 	// MinDelay after the acknowledgement of the row; nil: none.
 	MinDelay func(row *R) time.Duration
 	// Fire performs what is due and returns the records to send. It may run more than once for the same row, so its
