@@ -86,6 +86,18 @@ func TestSearch(t *testing.T) {
 	show(t, "search-json", s, "search way -k 1 --json", "search x --document nothing --json")
 }
 
+func TestSearchOfADocumentWithoutATitle(t *testing.T) {
+	s := filled(t)
+	for i := range s.Searcher.Hits {
+		s.Searcher.Hits[i].Chunk.Title, s.Searcher.Hits[i].Chunk.Page, s.Searcher.Hits[i].Chunk.Heading = "", 7, "Part > One"
+	}
+	c := command("search", "way", "-k", "1", "--api", s.URL)
+	want := "1. docs/a.txt\n   chunk 0, page 7, score 1.000\n   Part > One\n   A way is made by walking it.\n"
+	if c.do(t); c.out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", c.out.String(), want)
+	}
+}
+
 func TestSearchOnATerminal(t *testing.T) {
 	s := filled(t)
 	var out strings.Builder

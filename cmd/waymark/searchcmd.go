@@ -83,12 +83,11 @@ func (c *searchCmd) show(env *environment, rank int, h client.Hit) {
 	number := strconv.Itoa(rank) + ". "
 	indent := strings.Repeat(" ", len(number))
 	room := max(20, width-len(number))
-	title := h.Title
-	if title == "" {
-		title = h.DocumentID
+	title, place := h.Title, fmt.Sprintf("%s, chunk %d", h.DocumentID, h.ChunkIndex)
+	if title == "" || title == h.DocumentID {
+		title, place = h.DocumentID, fmt.Sprintf("chunk %d", h.ChunkIndex)
 	}
 	env.console.Printf("%s%s%s%s\n", number, bold, console.Wrap(title, room, 1)[0], plain)
-	place := fmt.Sprintf("%s, chunk %d", h.DocumentID, h.ChunkIndex)
 	if h.Page > 0 {
 		place += fmt.Sprintf(", page %d", h.Page)
 	}
