@@ -141,7 +141,7 @@ func (s *Sim) open(pod *Pod, p int) {
 	for _, t := range g.inputs {
 		off := g.committed[t][p]
 		if off < 0 {
-			off = 0 // rule 3
+			off = 0 // the oldest
 			if s.mut(MutNewestOffset) {
 				off = len(s.topics[t][p].recs)
 			}

@@ -51,7 +51,7 @@ type Rec struct {
 	Att     int // automatic attempt
 	N, Idx  int // number of chunks; index of this chunk
 	Status  string
-	Origin  int  // documents: offset+1 in the partition that it was forwarded from (rule 7)
+	Origin  int  // documents: offset+1 in the partition that it was forwarded from
 	Base    int  // unchanged: the served version that it was compared with
 	Raw     *Rec // letter, replay: the document record
 	Due     DueRemoval
@@ -87,7 +87,7 @@ func (l *Log) compact(now, lag int, all bool, chance func() bool) int {
 	return n
 }
 
-// send is a record on its way. One request is in flight per pod and partition (rule 2), so a queue keeps its order.
+// send is a record on its way. One request is in flight per pod and partition, so a queue keeps its order.
 type send struct {
 	topic, part int
 	rec         *Rec
@@ -105,7 +105,7 @@ type Group struct {
 	handle    func(*Sim, *Task)
 }
 
-// Gate is rule 1: it knows what was delivered from one topic-partition and marks the contiguous prefix of what is done.
+// Gate commits in order: it knows what was delivered from one topic-partition and marks the contiguous prefix of what is done.
 type Gate struct {
 	delivered []int
 	done      map[int]bool

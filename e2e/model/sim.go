@@ -1,4 +1,4 @@
-// Package protomodel is an executable model of Waymark's delivery contract: a deterministic simulator of its five groups, of
+// Package model is Waymark's delivery contract as a program that runs: a deterministic simulator of its five groups, of
 // Kafka and of the vector store, with faults at every step boundary. See README.md.
 package model
 

@@ -22,7 +22,7 @@ func handleChunker(s *Sim, t *Task) {
 	}
 	join, _ := s.views["join"].rows[t.rec.Key].(*DocRow)
 	redelivery := t.topic == TDocs && row.Msgs[t.rec.Msg].V == s.versionOf(t.off)
-	if home := part(t.rec.Key); home != t.pc.part { // rule 7: forwarded once, with its message id and its origin
+	if home := part(t.rec.Key); home != t.pc.part { // forwarded once, with its message id and its origin
 		c := *t.rec
 		c.Origin, c.Idx = t.off+1, 0
 		s.emit(t, []out{{TDocs, &c}})

@@ -1,6 +1,10 @@
 package model
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // A run can leave the protocol in three ways, each to show that the model would notice: a Mutant is a bug brought back, a
 // Hole is a wording of the contract that breaks a promise, opened again, and a Rule is left out to see what needs it.
@@ -156,34 +160,48 @@ func crashAfterReuse() []Ev {
 
 func (s *Sim) mut(m Mutant) bool { return s.cfg.Mutant == m }
 
-func (s *Sim) drop(r Rule) bool {
-	for _, d := range s.cfg.Drop {
-		if d == r {
-			return true
-		}
-	}
-	return false
-}
+func (s *Sim) drop(r Rule) bool { return slices.Contains(s.cfg.Drop, r) }
 
 // fix: the hole is closed.
 func (s *Sim) fix(h Hole) bool {
-	for _, u := range s.cfg.Unfix {
-		if u == h || u == allHoles {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(s.cfg.Unfix, h) && !slices.Contains(s.cfg.Unfix, allHoles)
 }
 
-// ParseHoles reads a comma-separated list; "all" means all of them.
-func ParseHoles(list string) []Hole { return split[Hole](list) }
+// ParseMutant reads a name; "" is none.
+func ParseMutant(name string) (Mutant, error) {
+	for _, m := range Mutants() {
+		if string(m.Mutant) == name {
+			return m.Mutant, nil
+		}
+	}
+	if name != "" {
+		return "", fmt.Errorf("there is no mutant %q", name)
+	}
+	return "", nil
+}
+
+// ParseHoles reads a comma-separated list; "all" is every one.
+func ParseHoles(list string) ([]Hole, error) {
+	known := []Hole{allHoles}
+	for _, h := range Holes() {
+		known = append(known, h.Unfix...)
+	}
+	for _, s := range Scenarios() {
+		known = append(known, s.Hole)
+	}
+	return parse("hole", list, known)
+}
 
 // ParseRules reads a comma-separated list.
-func ParseRules(list string) []Rule { return split[Rule](list) }
+func ParseRules(list string) ([]Rule, error) { return parse("rule", list, Rules()) }
 
-func split[T ~string](list string) (out []T) {
+func parse[T ~string](what, list string, known []T) (out []T, err error) {
 	for _, x := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
-		out = append(out, T(strings.TrimSpace(x)))
+		v := T(strings.TrimSpace(x))
+		if !slices.Contains(known, v) {
+			return nil, fmt.Errorf("there is no %s %q", what, v)
+		}
+		out = append(out, v)
 	}
-	return out
+	return out, nil
 }

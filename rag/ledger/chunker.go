@@ -172,10 +172,10 @@ func isUnchanged(row *ChunkerRow, join *DocumentRow, in Incoming) bool {
 	if row.Latest == join.Fence {
 		return true
 	}
-	if row.Latest != in.Version || join.Fence >= in.Version {
+	if row.Latest != in.Version {
 		return false
 	}
-	for _, m := range row.Messages { // a redelivery
+	for _, m := range row.Messages { // a redelivery: the row knows the record already
 		if m.Version > join.Fence && m.Version != in.Version {
 			return false
 		}

@@ -41,6 +41,11 @@ func serving(v rag.Version, content string) *ledger.DocumentRow {
 	return &ledger.DocumentRow{Fence: v, Served: ledger.Served{Revision: rag.Revision{Version: v}, Count: 2, ContentIdentity: hash("identity of " + content)}}
 }
 
+func fenced(row *ledger.DocumentRow, v rag.Version) *ledger.DocumentRow {
+	row.Fence = v
+	return row
+}
+
 func TestWhatADocumentRecordMeans(t *testing.T) {
 	a1, b2 := record("m1", 1, "A"), record("m2", 2, "B")
 	deleted := record("m3", 3, "")
@@ -89,6 +94,10 @@ func TestWhatADocumentRecordMeans(t *testing.T) {
 		"unchanged again": {
 			row: chunked(t, a1, record("m2", 2, "A")), join: serving(1, "A"), in: record("m2", 2, "A"),
 			want: ledger.ActUnchanged, redelivery: true, id: "m2", base: 1},
+		"unchanged against what is served, though the fence is higher": {
+			row: chunked(t, a1, record("m2", 2, "A")), join: fenced(serving(1, "A"), 2), in: record("m3", 3, "A"), want: ledger.ActUnchanged, id: "m3", base: 1},
+		"the version that is served is not unchanged against itself": {
+			row: chunked(t, a1), join: serving(1, "A"), in: a1, want: ledger.ActProcess, redelivery: true, id: "m1"},
 		"another content is not unchanged": {
 			row: chunked(t, a1), join: serving(1, "A"), in: b2, want: ledger.ActProcess, id: "m2"},
 		"the content of a version not served yet is not unchanged": {

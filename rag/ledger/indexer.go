@@ -244,11 +244,10 @@ func (r *DocumentRow) ended(messageID string, rev rag.Revision) bool {
 	return ok && !f.Revision.Less(rev)
 }
 
-// forgotten: the last word on the revision was said and forgotten, and so nothing is said any more. Replays are never
-// forgotten.
+// forgotten: the last word on the revision, which is below the fence and so no longer in work, was said and forgotten;
+// nothing is said any more. Replays are never forgotten.
 func (r *DocumentRow) forgotten(rev rag.Revision) bool {
-	_, working := r.Work[rev]
-	return !working && rev.Generation == 0 && rev.Version <= r.Floor
+	return rev.Generation == 0 && rev.Version <= r.Floor
 }
 
 // first: the row has never known a revision but this one.

@@ -129,13 +129,23 @@ func TestARedeliveredCommandRepeatsItsReplay(t *testing.T) {
 }
 
 func TestACommandBeforeTheLastHasHadItsEffect(t *testing.T) {
-	row, _, _ := lettered(t, deadLetter(0, 0), command(rag.CommandReplay, 0, 0), deadLetter(1, 0))
-	next, replay, refused := ledger.ApplyCommand(row, command(rag.CommandReplay, 0, 0), commands, 2)
-	if next != row || replay != nil || refused {
-		t.Errorf("with offsets reset the replay runs again: %+v", replay)
+	replay := command(rag.CommandReplay, 0, 0)
+	for name, c := range map[string]struct {
+		things []any
+		cause  rag.Version // of the redelivered replay
+	}{
+		"the last, when its run has died": {[]any{deadLetter(0, 0), replay, deadLetter(1, 0)}, 2},
+		"an earlier one, when one waits":  {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replay, deadLetter(2, 0)}, 2},
+		"an earlier one, when one runs":   {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replay}, 2},
+	} {
+		row, _, _ := lettered(t, c.things...)
+		if next, again, refused := ledger.ApplyCommand(row, replay, commands, c.cause); next != row || again != nil || refused {
+			t.Errorf("%s: with offsets reset it runs again: %+v", name, again)
+		}
 	}
-	if _, replay, _ = ledger.ApplyCommand(row, command(rag.CommandReplay, 0, 0), commands, 9); replay == nil || replay.Revision != rev(1, 2) {
-		t.Errorf("a new command gives %+v", replay)
+	row, _, _ := lettered(t, deadLetter(0, 0), replay, deadLetter(1, 0))
+	if _, again, _ := ledger.ApplyCommand(row, replay, commands, 9); again == nil || again.Revision != rev(1, 2) {
+		t.Errorf("a new command gives %+v", again)
 	}
 }
 

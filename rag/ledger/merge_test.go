@@ -11,7 +11,7 @@ import (
 	"github.com/waymarkhq/waymark/rag/ledger"
 )
 
-// Rule 12: every merge is commutative, associative and idempotent. The rows are drawn from small domains, so that they
+// Every merge is commutative, associative and idempotent. The rows are drawn from small domains, so that they
 // collide, and need not be rows that the protocol makes.
 
 func checkMerge[R any](t *testing.T, rows *rapid.Generator[*R], merge func(a, b *R) *R) {
@@ -166,6 +166,12 @@ func TestMergeLetterRow(t *testing.T) {
 
 func someBytes(t *rapid.T) []byte {
 	return rapid.SampledFrom([][]byte{nil, {}, {1}}).Draw(t, "bytes")
+}
+
+func TestABitmapIsBounded(t *testing.T) {
+	if b := (ledger.Bitmap{}).With(-1<<60, 1<<60); b.Len() != ledger.MaxChunks {
+		t.Errorf("%d indexes", b.Len())
+	}
 }
 
 func TestBitmap(t *testing.T) {

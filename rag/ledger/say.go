@@ -19,7 +19,17 @@ const (
 	LetterClose               // the command close: nothing is to come of the letter any more
 )
 
-func (l LetterWord) String() string { return [...]string{"none", "dead", "schedule", "close"}[l] }
+func (l LetterWord) String() string {
+	switch l {
+	case LetterDead:
+		return "dead"
+	case LetterSchedule:
+		return "schedule"
+	case LetterClose:
+		return "close"
+	}
+	return "none"
+}
 
 // Word is one thing that a document row says to the outside: an event, and where Letter says so a letter or a command.
 type Word struct {

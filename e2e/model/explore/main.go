@@ -48,7 +48,16 @@ func run(args []string, stdout io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	e.cfg.Mutant, e.cfg.Unfix, e.cfg.Drop = model.Mutant(*mutant), model.ParseHoles(*unfix), model.ParseRules(*drop)
+	var err error
+	if e.cfg.Mutant, err = model.ParseMutant(*mutant); err != nil {
+		return err
+	}
+	if e.cfg.Unfix, err = model.ParseHoles(*unfix); err != nil {
+		return err
+	}
+	if e.cfg.Drop, err = model.ParseRules(*drop); err != nil {
+		return err
+	}
 	switch *table {
 	case "":
 		return e.seeds()
