@@ -87,7 +87,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if len(o.Roles) == 0 {
 		return n, nil // the broker alone
 	}
-	if err := n.checkTopics(ctx); err != nil {
+	if err := n.awaitTopics(ctx); err != nil {
 		return n, err
 	}
 	if err := n.openParts(ctx); err != nil {
@@ -170,16 +170,44 @@ func Plan(cfg *config.Config, inEmbedded bool) ([]kafka.TopicSpec, error) {
 		Replication: int16(cfg.Kafka.Replication), Embedded: inEmbedded})
 }
 
+// topicsPatience is how long a process waits for a cluster that starts beside it, or whose topics are being made.
+const topicsPatience = 30 * time.Second
+
+// awaitTopics waits for the cluster and its topics; topics that changed under us are refused at once.
+func (n *Node) awaitTopics(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, topicsPatience)
+	defer cancel()
+	told := false
+	for {
+		err := n.checkTopics(ctx)
+		var changed *kafka.EpochError
+		if err == nil || errors.As(err, &changed) {
+			return err
+		}
+		if !told {
+			n.log.Warn("waiting for Kafka and its topics", "error", err, "patience", topicsPatience.String())
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
 // checkTopics refuses to run on topics that are missing or were made anew, before anything reads or writes them.
 func (n *Node) checkTopics(ctx context.Context) error {
-	reader, err := kafka.NewReader(n.kafka)
-	if err != nil {
-		return err
+	if n.parts.reader == nil {
+		reader, err := kafka.NewReader(n.kafka)
+		if err != nil {
+			return err
+		}
+		n.parts.reader = reader
+		n.onClose("the reader", func(context.Context) error { return reader.Close() })
 	}
-	n.parts.reader = reader
-	n.onClose("the reader", func(context.Context) error { return reader.Close() })
 	if !n.o.Embedded {
-		have, err := reader.Partitions(ctx, n.topics.Documents)
+		have, err := n.parts.reader.Partitions(ctx, n.topics.Documents)
 		if err != nil {
 			return fmt.Errorf("looking for the topic %s ('waymark topics apply' makes what is missing): %w", n.topics.Documents, err)
 		}
