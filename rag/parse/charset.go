@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,7 +12,6 @@ import (
 	"github.com/wlynxg/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
@@ -116,13 +116,15 @@ func decodeUTF16(content []byte) (decoded, bool) {
 			zeros[i%2]++
 		}
 	}
-	name := "utf-16le"
-	few, many := zeros[0], zeros[1]
+	name, side := "utf-16le", 1
 	if zeros[0] > zeros[1] {
-		name, few, many = "utf-16be", many, few
+		name, side = "utf-16be", 0
 	}
-	if many == 0 || few*20 > many || many*20 < len(content)/2 && utf8.Valid(content) {
+	if many, few := zeros[side], zeros[1-side]; many == 0 || few*20 > many {
 		return decoded{}, false
+	}
+	if utf8.Valid(content) && !fewBlocks(content, side) {
+		return decoded{}, false // ASCII with a few NUL bytes in it
 	}
 	d, ok := decodeAs(content, name)
 	if !ok || !plausible(d.text) {
@@ -130,6 +132,16 @@ func decodeUTF16(content []byte) (decoded, bool) {
 	}
 	d.warnings = append(d.warnings, fmt.Sprintf("No charset was declared; the text was read as %s.", strings.ToUpper(name)))
 	return d, true
+}
+
+// fewBlocks reports whether nearly all high bytes of UTF-16 are two values: those of ASCII and of one more alphabet.
+func fewBlocks(content []byte, side int) bool {
+	var counts [256]int
+	for i := side; i < len(content); i += 2 {
+		counts[content[i]]++
+	}
+	slices.Sort(counts[:])
+	return (counts[255]+counts[254])*20 >= len(content)/2*19
 }
 
 // guessSample bounds what the charset detector looks at.
@@ -165,12 +177,12 @@ func acceptable(guess chardet.Result) (string, bool) {
 	case "cp949":
 		name = "euc-kr"
 	case "maccyrillic":
-		name = "x-mac-cyrillic"
+		name = "windows-1251" // nearly the same letters, and a thousand times as common
 	}
 	switch name {
 	case "gb18030", "shift_jis", "big5", "euc-kr", "euc-jp":
 		return name, guess.Confidence > 0.5
-	case "windows-1251", "koi8-r", "iso-8859-5", "ibm866", "ibm855", "x-mac-cyrillic", "windows-1253", "iso-8859-7", "windows-1255",
+	case "windows-1251", "koi8-r", "iso-8859-5", "ibm866", "windows-1253", "iso-8859-7", "windows-1255",
 		"iso-8859-8", "tis-620", "windows-1256", "iso-8859-6":
 		return name, guess.Confidence > 0.8
 	}
@@ -185,10 +197,7 @@ func mustLookup(name string) encoding.Encoding {
 func decodeAs(content []byte, name string) (decoded, bool) {
 	e, _ := charset.Lookup(name)
 	if e == nil {
-		var err error
-		if e, err = ianaindex.IANA.Encoding(name); err != nil || e == nil {
-			return decoded{}, false
-		}
+		return decoded{}, false
 	}
 	return decodeWith(content, e, name)
 }

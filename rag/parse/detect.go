@@ -115,7 +115,7 @@ func textKind(text, declared, name string) string {
 	switch {
 	case isHTML(head):
 		return TypeHTML
-	case isXML(head):
+	case known != TypeHTML && isXML(head):
 		return "text/xml"
 	case known != TypeMarkdown && looksLikeJSON(head):
 		if json.Valid([]byte(head)) {
@@ -182,7 +182,7 @@ func looksLikeJSON(head string) bool {
 func isJSONLines(text string) bool {
 	n := 0
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
+		line = strings.Trim(line, jsonSpace)
 		if line == "" {
 			continue
 		}

@@ -27,17 +27,23 @@ func (p *Parser) html(ctx context.Context, source string) (Text, error) {
 	} else if size > maxNodes {
 		return p.htmlTokens(ctx, source)
 	}
-	doc, err := html.ParseWithOptions(strings.NewReader(source), html.ParseOptionEnableScripting(false))
+	doc, err := parseTree(source)
 	if err != nil { // nested too deeply
 		return p.htmlTokens(ctx, source)
 	}
 	text := Text{Title: titleOf(doc)}
-	whole, err := p.extract(ctx, doc, true)
-	if err == nil && whole.body == "" {
-		whole, err = p.extract(ctx, doc, false) // all of it is in what usually surrounds the text
-	}
+	prune(doc, false)
+	whole, err := p.extract(ctx, newWriter(p.limits.Text), doc)
 	if err != nil {
 		return Text{}, err
+	}
+	if whole.body == "" { // all of it may be in what usually surrounds the text
+		if doc, err = parseTree(source); err == nil {
+			whole, err = p.extract(ctx, newWriter(p.limits.Text), doc)
+		}
+		if err != nil {
+			return Text{}, err
+		}
 	}
 	text.Body, text.Blocks = whole.body, whole.blocks
 	if len(source) > maxArticle {
@@ -52,6 +58,39 @@ func (p *Parser) html(ctx context.Context, source string) (Text, error) {
 		text.Body, text.Blocks = article.body, article.blocks
 	}
 	return text, nil
+}
+
+func parseTree(source string) (*html.Node, error) {
+	return html.ParseWithOptions(strings.NewReader(source), html.ParseOptionEnableScripting(false))
+}
+
+// prune removes the navigation and whatever else surrounds the text of a page.
+func prune(n *html.Node, inArticle bool) {
+	inArticle = inArticle || n.DataAtom == atom.Article || n.DataAtom == atom.Main
+	for c := n.FirstChild; c != nil; {
+		next := c.NextSibling
+		if surrounding(c, inArticle) {
+			n.RemoveChild(c)
+		} else {
+			prune(c, inArticle)
+		}
+		c = next
+	}
+}
+
+// surrounding reports whether an element holds what surrounds the text of a page.
+func surrounding(n *html.Node, inArticle bool) bool {
+	switch n.DataAtom {
+	case atom.Nav:
+		return true
+	case atom.Footer, atom.Aside:
+		return !inArticle
+	}
+	switch attribute(n.Attr, "role") {
+	case "navigation", "banner", "contentinfo", "search":
+		return !inArticle
+	}
+	return false
 }
 
 // extracted is the text of a part of a page.
@@ -76,7 +115,7 @@ func (p *Parser) article(ctx context.Context, doc *html.Node, whole extracted) (
 		w.text(first)
 		w.end()
 	}
-	return p.extractInto(ctx, w, found.Node, false)
+	return p.extract(ctx, w, found.Node)
 }
 
 // firstHeading is the text of the heading that a page begins with, "" if it does not begin with a main heading.
@@ -89,13 +128,10 @@ func firstHeading(e extracted) string {
 	return ""
 }
 
-func (p *Parser) extract(ctx context.Context, n *html.Node, mainOnly bool) (extracted, error) {
-	return p.extractInto(ctx, newWriter(p.limits.Text), n, mainOnly)
-}
-
-func (p *Parser) extractInto(ctx context.Context, w *writer, n *html.Node, mainOnly bool) (extracted, error) {
-	walk := &htmlWalk{ctx: ctx, out: &htmlWriter{writer: w}, mainOnly: mainOnly}
-	if err := walk.node(n, false); err != nil {
+// extract writes the text below n.
+func (p *Parser) extract(ctx context.Context, w *writer, n *html.Node) (extracted, error) {
+	walk := &htmlWalk{ctx: ctx, out: &htmlWriter{writer: w}}
+	if err := walk.node(n); err != nil {
 		return extracted{}, err
 	}
 	if w.full() {
@@ -107,13 +143,12 @@ func (p *Parser) extractInto(ctx context.Context, w *writer, n *html.Node, mainO
 
 // htmlWalk writes the text of a tree. The parser has bounded its depth.
 type htmlWalk struct {
-	ctx      context.Context
-	out      *htmlWriter
-	mainOnly bool // leave out navigation and the like
-	steps    int
+	ctx   context.Context
+	out   *htmlWriter
+	steps int
 }
 
-func (w *htmlWalk) node(n *html.Node, inArticle bool) error {
+func (w *htmlWalk) node(n *html.Node) error {
 	if w.steps++; w.steps%1024 == 0 && w.ctx.Err() != nil {
 		return w.ctx.Err()
 	}
@@ -122,37 +157,21 @@ func (w *htmlWalk) node(n *html.Node, inArticle bool) error {
 		w.out.content(n.Data)
 		return nil
 	case html.ElementNode:
-		if skippedTags[n.DataAtom] || isHidden(n.Attr) || w.mainOnly && surrounding(n, inArticle) {
+		if skippedTags[n.DataAtom] || isHidden(n.Attr) {
 			return nil
 		}
-		inArticle = inArticle || n.DataAtom == atom.Article || n.DataAtom == atom.Main
 	case html.DocumentNode:
 	default:
 		return nil
 	}
 	w.out.begin(n.DataAtom, n.Attr, n.DataAtom == atom.Table && !w.out.inCell() && hasData(n))
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if err := w.node(c, inArticle); err != nil {
+		if err := w.node(c); err != nil {
 			return err
 		}
 	}
 	w.out.finish(n.DataAtom)
 	return nil
-}
-
-// surrounding reports whether an element holds what surrounds the text of a page.
-func surrounding(n *html.Node, inArticle bool) bool {
-	switch n.DataAtom {
-	case atom.Nav:
-		return true
-	case atom.Footer, atom.Aside:
-		return !inArticle
-	}
-	switch attribute(n.Attr, "role") {
-	case "navigation", "banner", "contentinfo", "search":
-		return !inArticle
-	}
-	return false
 }
 
 func isHidden(attr []html.Attribute) bool {

@@ -20,10 +20,13 @@ const (
 	shortString = 80  // bytes of a string that may share its line with other elements of an array
 )
 
+// jsonSpace are the characters that JSON takes for white space, unlike Unicode.
+const jsonSpace = " \t\r\n"
+
 // json reads a JSON document: a line for each value, its path before it ("author.name: Ann").
 func (p *Parser) json(ctx context.Context, source string) (Text, error) {
 	if err := checkJSON(source); err != nil {
-		line, column := position(source, err)
+		line, column := position(source, err.offset)
 		return Text{}, reject(rag.ReasonBrokenJSON, "the JSON is broken at line %d, column %d: %v", line, column, err)
 	}
 	w := &jsonWriter{writer: newWriter(p.limits.Text)}
@@ -43,7 +46,7 @@ func (p *Parser) jsonLines(ctx context.Context, source string) (Text, error) {
 		w.end()
 		for line := ""; line == "" && rest != ""; n++ {
 			line, rest, _ = strings.Cut(rest, "\n")
-			line = strings.TrimSpace(line)
+			line = strings.Trim(line, jsonSpace)
 		}
 		w.crumb = "line " + strconv.Itoa(n)
 	}
@@ -60,35 +63,46 @@ func checkLines(ctx context.Context, source string) error {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if line = strings.TrimSpace(line); line == "" {
+		if line = strings.Trim(line, jsonSpace); line == "" {
 			continue
 		}
 		if err := checkJSON(line); err != nil {
-			_, column := position(line, err)
+			_, column := position(line, err.offset)
 			return reject(rag.ReasonBrokenJSON, "line %d is not JSON, it is broken at column %d: %v", n, column, err)
 		}
 	}
 	return nil
 }
 
-func checkJSON(source string) error {
+// brokenJSON says where and why a text is not JSON.
+type brokenJSON struct {
+	offset int // of the first byte that cannot be
+	cause  error
+}
+
+func (e *brokenJSON) Error() string { return e.cause.Error() }
+
+// checkJSON returns a *brokenJSON if source is not one JSON value.
+func checkJSON(source string) *brokenJSON {
 	if json.Valid([]byte(source)) {
 		return nil
 	}
+	d := json.NewDecoder(strings.NewReader(source))
 	var raw json.RawMessage
-	return json.Unmarshal([]byte(source), &raw) // says where
+	err := d.Decode(&raw)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		rest := strings.TrimLeft(source[d.InputOffset():], jsonSpace)
+		return &brokenJSON{len(source) - len(rest), errors.New("more follows behind the value")}
+	case errors.As(err, &syntax):
+		return &brokenJSON{min(max(int(syntax.Offset)-1, 0), len(source)), err}
+	}
+	return &brokenJSON{len(source), errors.New("it ends too early")}
 }
 
-// position is the line and column, in characters from 1, that a syntax error names.
-func position(source string, err error) (line, column int) {
-	offset := len(source)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) && int(syntax.Offset) <= len(source) {
-		offset = int(syntax.Offset)
-		if offset > 0 && offset < len(source) || strings.HasPrefix(syntax.Error(), "invalid character") {
-			offset-- // it counts the byte that it could not take
-		}
-	}
+// position is the line and column, in characters from 1, of an offset.
+func position(source string, offset int) (line, column int) {
 	before := source[:offset]
 	start := strings.LastIndexByte(before, '\n') + 1
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1

@@ -1,0 +1,107 @@
+package parse
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile documents by type: each of n bytes, each something that a careless parser takes quadratic time, endless
+// memory or a deep stack for.
+var hostile = map[string]map[string]func(n int) string{
+	TypeHTML: {
+		"divs":            repeat("<div>", "x"),
+		"open formatting": repeat("<b><i><font color=a>", "x"),
+		"reopened":        repeat("<b><p>x", ""),
+		"headings":        repeat("<h1>x", ""),
+		"terms":           repeat("<dt>x", ""),
+		"tables":          repeat("<table><tr><td>", "x"),
+		"foster parents":  repeat("<table><b>x", ""),
+		"attributes":      func(n int) string { return "<div " + strings.Repeat("a ", n/2) + ">x" },
+		"brackets":        repeat("<", "x"),
+		"comments":        repeat("<!--", "x"),
+		"end tags":        repeat("</div>", "x"),
+		"references":      repeat("&amp", "x"),
+		"lists":           repeat("<ul><li>", "x"),
+		"paragraphs":      repeat("<p>word, word, word and more words here", ""),
+		"pictures":        repeat("<svg><desc>", "x"),
+	},
+	TypeMarkdown: {
+		"quotes":         repeat("> ", "x"),
+		"lists":          repeat("- ", "x"),
+		"numbers":        repeat("1. ", "x"),
+		"emphasis":       repeat("_a*", ""),
+		"brackets":       repeat("[", "x"),
+		"links":          repeat("[a](", ""),
+		"pictures":       repeat("![a](b", ""),
+		"tags":           repeat("<a b=\"", ""),
+		"code":           repeat("`a``", ""),
+		"items":          repeat("- a\n", ""),
+		"rows":           func(n int) string { return "|a|\n|-|\n" + strings.Repeat("|x|\n", n/4) },
+		"marks in parts": repeat(strings.Repeat("_a*", 1300)+"\n\n", ""),
+		"links in parts": repeat(strings.Repeat("[a](", 990)+"\n\n", ""),
+		"footnotes":      repeat("x[^1]\n\n[^1]: y\n\n", ""),
+		"definitions":    repeat("[a]: b\n\n", "x"),
+		"paragraphs":     repeat("a\n\n", ""),
+		"nested items": func(n int) string {
+			var b strings.Builder
+			for i := 0; b.Len() < n; i++ {
+				b.WriteString(strings.Repeat(" ", 2*(i%100)) + "- a\n")
+			}
+			return b.String()
+		},
+	},
+	TypeJSON: {
+		"arrays":     repeat("[", ""),
+		"numbers":    func(n int) string { return "[" + strings.Repeat("1,", n/2) + "1]" },
+		"objects":    func(n int) string { return "[" + strings.Repeat(`{"a":1},`, n/8) + "1]" },
+		"one string": func(n int) string { return `["` + strings.Repeat(`\u0041`, n/6) + `"]` },
+		"long paths": func(n int) string {
+			key := `{"` + strings.Repeat("k", 100) + `":`
+			return strings.Repeat(key, 60) + "[" + strings.Repeat("[1],", n/4) + "1]" + strings.Repeat("}", 60)
+		},
+	},
+	TypeJSONLines: {
+		"lines": repeat("1\n", ""),
+		"blank": repeat("\n", "1"),
+	},
+	TypePlain: {
+		"paragraphs": repeat("a\n\n", ""),
+		"bytes":      repeat("\xe4\xf6 ", ""),
+		"NUL":        repeat("\x00a", ""),
+	},
+}
+
+func repeat(s, end string) func(n int) string {
+	return func(n int) string { return strings.Repeat(s, n/len(s)) + end }
+}
+
+func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
+	// The slowest takes about a second; anything quadratic takes hours.
+	const size, patience = 2 << 20, time.Minute
+	p, err := New(Limits{Time: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, documents := range hostile {
+		for name, document := range documents {
+			content := []byte(document(size))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			begin := time.Now()
+			text, err := p.Parse(context.Background(), Input{Content: content, DeclaredType: kind})
+			took := time.Since(begin)
+			runtime.ReadMemStats(&after)
+			checkOutcome(t, text, err)
+			if took > patience {
+				t.Errorf("%s, %s: %v", kind, name, took)
+			}
+			// All that was ever allocated bounds what was in use at any time.
+			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 1200 {
+				t.Errorf("%s, %s: %d MB allocated", kind, name, mb)
+			}
+		}
+	}
+}
