@@ -14,9 +14,7 @@ import (
 
 // startAPI opens the views and serves the API.
 func (n *Node) startAPI(ctx context.Context) error {
-	if err := n.startViews(ctx); err != nil {
-		return err
-	}
+	n.startViews(ctx)
 	var err error
 	if n.lag, err = newLagReader(n.kafka, n.topics); err != nil {
 		return err
@@ -29,9 +27,9 @@ func (n *Node) startAPI(ctx context.Context) error {
 	n.onClose("the API's producer", func(context.Context) error { return producer.Close() })
 	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, time.Now), epoch: n.cfg.Kafka.Epoch, guard: &n.guard}
 	server, err := api.New(n.apiConfig(), api.Dependencies{
-		Publisher: pub, Documents: n.views, DocumentLister: n.views, Messages: messages{n.views}, Letters: letters{n.views},
-		LetterLister: letters{n.views}, Payloads: letters{n.views}, Commander: pub, Searcher: n.parts.store, Embedder: queryEmbedder{n.parts.embedder},
-		Readiness: n, Freshness: n.views, Stats: n, Gatherer: gatherer{n}, Registerer: n.registry, Logger: n.log.With("part", "api"),
+		Publisher: pub, Documents: n.views.documents, DocumentLister: documentLister{n.views.documents}, Messages: messages{n.views.messages}, Letters: n.views.letters,
+		LetterLister: letters{n.views.letters}, Payloads: letters{n.views.letters}, Commander: pub, Searcher: n.parts.store, Embedder: queryEmbedder{n.parts.embedder},
+		Readiness: n, Freshness: n.views.documents, Stats: n, Gatherer: gatherer{n}, Registerer: n.registry, Logger: n.log.With("part", "api"),
 	})
 	if err != nil {
 		return err
@@ -82,7 +80,7 @@ func (q queryEmbedder) EmbedQuery(ctx context.Context, text string) ([]float32, 
 
 // Stats counts what is there.
 func (n *Node) Stats(ctx context.Context) (api.Stats, error) {
-	s := api.Stats{Documents: n.views.countDocuments(), DeadLetters: n.views.countLetters()}
+	s := api.Stats{Documents: n.views.documents.Counts(), DeadLetters: n.views.letters.Counts()}
 	var err error
 	if s.Lag, err = n.lag.Lag(ctx); err != nil {
 		return s, &api.Unavailable{Reason: "kafka_away", RetryAfter: time.Second, Err: err}
