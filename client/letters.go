@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -59,18 +60,20 @@ type Payload struct {
 // Payload streams the original bytes of a dead letter to w. It is not repeated once bytes were written.
 func (c *Client) Payload(ctx context.Context, id string, w io.Writer) (Payload, error) {
 	r := request{method: http.MethodGet, path: lettersPath + "/" + segment(id) + "/payload", safe: true}
-	var resp *http.Response
-	err := c.retry(ctx, r.safe, func() (err error) {
-		resp, err = c.send(ctx, r)
-		return err
+	var p Payload
+	err := c.retry(ctx, r.safe, func() error {
+		resp, err := c.send(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		p = Payload{ContentType: resp.Header.Get("Original-Content-Type"), Null: resp.Header.Get("Original-Null") == "true"}
+		if _, err := io.Copy(w, resp.Body); err != nil {
+			return fmt.Errorf("copy the payload: %w", err)
+		}
+		return nil
 	})
-	if err != nil {
-		return Payload{}, err
-	}
-	defer resp.Body.Close()
-	p := Payload{ContentType: resp.Header.Get("Original-Content-Type"), Null: resp.Header.Get("Original-Null") == "true"}
-	_, err = io.Copy(w, resp.Body)
-	return p, connectionError(r, err)
+	return p, err
 }
 
 // Replay asks for a new run of a dead letter. It is refused (409) while one runs and after one succeeded.

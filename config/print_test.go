@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -153,7 +154,8 @@ func TestEveryFieldIsReadFromEverySource(t *testing.T) {
 }
 
 func listOf(err error) config.Problems {
-	list, _ := err.(config.Problems)
+	var list config.Problems
+	errors.As(err, &list)
 	return list
 }
 

@@ -129,9 +129,12 @@ const (
 	tokenFileVariable = "WAYMARK_API_TOKEN_FILE"
 )
 
-// reservedVariables are those that are no keys of the configuration.
+// reservedVariables are those that are no keys of the configuration. WAYMARK_CACHE is the development tools': processes
+// that they start inherit it.
 func reservedVariables() []string {
-	return []string{apiVariable, tokenVariable, tokenFileVariable, "WAYMARK_CONFIG", "WAYMARK_LOG_FORMAT", "WAYMARK_LOG_LEVEL"}
+	return []string{
+		apiVariable, tokenVariable, tokenFileVariable, "WAYMARK_CONFIG", "WAYMARK_LOG_FORMAT", "WAYMARK_LOG_LEVEL", "WAYMARK_CACHE",
+	}
 }
 
 // clientFlags are the flags of commands that call the API.

@@ -86,7 +86,7 @@ func TestNothingListens(t *testing.T) {
 		if code := c.do(t); code != exitFailed {
 			t.Errorf("%q: exit code %d", args, code)
 		}
-		if got := c.err.String(); !strings.HasPrefix(got, "waymark: the API does not answer: ") || !strings.HasSuffix(got, "Start it with 'waymark up', or name another address with --api.\n") {
+		if got := c.err.String(); !strings.HasPrefix(got, "waymark: the API does not answer: dial tcp 127.0.0.1:1: ") || !strings.HasSuffix(got, "\nStart it with 'waymark up', or name another address with --api.\n") {
 			t.Errorf("%q: %q", args, got)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -67,14 +69,14 @@ func run(ctx context.Context, args []string, env *environment) (code int) {
 	c := newCLI()
 	parser, err := newParser(c, env)
 	if err != nil {
-		return env.fail(exitFailed, err)
+		return env.fail(exitFailed, err.Error(), "")
 	}
 	if len(args) == 0 {
 		args, afterHelp = []string{"--help"}, exitUsage
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return env.fail(exitUsage, fmt.Errorf("%w\nRun '%s --help' for help.", err, commandOf(parser, err)))
+		return env.fail(exitUsage, err.Error(), fmt.Sprintf("Run '%s --help' for help.", commandOf(parser, err)))
 	}
 	env.globals = &c.globals
 	env.log = env.logger(parsed.Command())
@@ -86,7 +88,8 @@ func run(ctx context.Context, args []string, env *environment) (code int) {
 	if err == nil {
 		return exitDone
 	}
-	return env.fail(codeOf(ctx, err), explain(err))
+	text, advice := explain(err)
+	return env.fail(codeOf(ctx, err), text, advice)
 }
 
 func newParser(c *cli, env *environment) (*kong.Kong, error) {
@@ -130,27 +133,37 @@ func codeOf(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// explain says what a person can do about an error, where there is something.
-func explain(err error) error {
+// explain says what went wrong, and what a person can do about it, where there is something.
+func explain(err error) (text, advice string) {
 	var broken *client.ConnectionError
 	var refused *client.Error
 	switch {
 	case errors.As(err, &broken):
-		return fmt.Errorf("the API does not answer: %w\nStart it with 'waymark up', or name another address with --api.", err)
-	case errors.As(err, &refused) && refused.Status == 401:
-		return fmt.Errorf("%w\nGive a token with the variable %s or with --api-token-file.", err, tokenVariable)
+		why := broken.Err
+		var transport *url.Error
+		if errors.As(why, &transport) {
+			why = transport.Err // without the address of the call, which says little to a person
+		}
+		return "the API does not answer: " + why.Error(), "Start it with 'waymark up', or name another address with --api."
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		return err.Error(), "Give a token with the variable " + tokenVariable + " or with --api-token-file."
 	}
-	return err
+	return err.Error(), ""
 }
 
-// fail says why the command ends.
-func (e *environment) fail(code int, err error) int {
-	switch text := err.Error(); {
+// fail says why the command ends. No text means that everything was said.
+func (e *environment) fail(code int, text, advice string) int {
+	switch {
 	case code == exitInterrupted:
-		_, _ = io.WriteString(e.console.Err(), "waymark: interrupted\n")
-	case text != "":
-		fmt.Fprintf(e.console.Err(), "waymark: %s\n", strings.TrimRight(text, "\n"))
+		text, advice = "interrupted", ""
+	case text == "":
+		return code
 	}
+	text = strings.TrimRight(text, "\n")
+	if advice != "" {
+		text += "\n" + advice
+	}
+	fmt.Fprintf(e.console.Err(), "waymark: %s\n", text)
 	return code
 }
 

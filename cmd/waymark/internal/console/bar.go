@@ -80,7 +80,6 @@ func formatElapsed(d time.Duration) string {
 }
 
 // Count writes a number with commas between the thousands: 1,024.
-
 func Count(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

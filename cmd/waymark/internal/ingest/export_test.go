@@ -3,6 +3,7 @@ package ingest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 
 	"github.com/waymarkhq/waymark/client"
@@ -13,12 +14,12 @@ func Lines(r io.Reader, limit int) (lines []string, errs []error) {
 	l := &lineReader{r: bufio.NewReaderSize(r, 16), limit: limit}
 	for {
 		line, err := l.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return lines, errs
 		}
 		if err != nil {
 			errs = append(errs, err)
-			if err != errLineTooLong {
+			if !errors.Is(err, errLineTooLong) {
 				return lines, errs
 			}
 			continue
