@@ -17,6 +17,7 @@ type Config struct {
 	Weaviate  Weaviate  `key:"weaviate"`
 	Embedding Embedding `key:"embedding"`
 	Splitting Splitting `key:"splitting"`
+	Limits    Limits    `key:"limits"`
 	Delivery  Delivery  `key:"delivery"`
 	API       API       `key:"api"`
 	Monitor   Monitor   `key:"monitor"`
@@ -89,6 +90,12 @@ type Splitting struct {
 	Overlap int `key:"overlap" help:"Tokens that a chunk repeats from the one before it."`
 }
 
+// Limits bound what one document may cost; one above them is dead, and can be replayed once the limit is raised.
+type Limits struct {
+	Chunks    int           `key:"chunks" help:"Most chunks of one document."`
+	ParseTime time.Duration `key:"parse_time" help:"Longest time to read and split one document."`
+}
+
 // Delivery is what the pipeline promises and how patient it is.
 type Delivery struct {
 	Contract     string        `key:"contract" help:"at-least-once, the only one that the document pipeline keeps."`
@@ -126,6 +133,7 @@ func Default() *Config {
 		Weaviate:  Weaviate{URL: "http://127.0.0.1:8080", GRPC: "127.0.0.1:50051", Collection: "Chunk"},
 		Embedding: Embedding{Kind: "builtin", Batch: 64},
 		Splitting: Splitting{Tokens: 200, Overlap: 30},
+		Limits:    Limits{Chunks: 20_000, ParseTime: 30 * time.Second},
 		Delivery: Delivery{
 			Contract: "at-least-once", Attempts: 3, Backoff: Backoff{Initial: time.Second, Max: time.Minute},
 			RemovalDelay: 30 * time.Second, ViewLag: 10 * time.Second,

@@ -10,7 +10,7 @@ type kind struct {
 }
 
 var (
-	storeKinds     = []kind{{"sqlite", true}, {"weaviate", false}}
+	storeKinds     = []kind{{"sqlite", true}, {"weaviate", true}}
 	embeddingKinds = []kind{
 		{"builtin", true}, {"openai", true},
 		{"ollama", false}, {"cohere", false}, {"voyage", false}, {"weaviate", false},

@@ -24,6 +24,7 @@ const (
 	minTokens      = 16
 	maxTokens      = 8192
 	maxAttempts    = 100
+	maxChunks      = 1_000_000
 	maxBackoff     = time.Hour
 	maxDelay       = 24 * time.Hour
 )
@@ -45,6 +46,7 @@ func (c *Config) validate(t Target, r *report) {
 	c.checkStore(t, r)
 	c.checkEmbedding(t, r)
 	c.checkSplitting(r)
+	c.checkLimits(r)
 	c.checkDelivery(r)
 	c.checkListeners(t, r)
 	c.checkTokens(r)
@@ -143,9 +145,22 @@ func (c *Config) checkStore(t Target, r *report) {
 	if c.Store.Path != "" {
 		r.add("store.path", "contradicts store.kind: %s; only sqlite has a path", c.Store.Kind)
 	}
+	c.checkWeaviate(r)
+}
+
+func (c *Config) checkWeaviate(r *report) {
+	w := c.Weaviate
 	r.checkURL("weaviate.url", w.URL)
+	u, err := url.Parse(w.URL)
+	if err == nil && strings.Trim(u.Path, "/") != "" {
+		r.add("weaviate.url", "must end after the host and the port")
+	}
 	if w.GRPC != "" {
 		r.checkAddress("weaviate.grpc", w.GRPC, false)
+		if err == nil && u.Hostname() != "" && !loopback(net.JoinHostPort(u.Hostname(), "1")) && loopback(w.GRPC) {
+			r.addFirst([]string{"weaviate.grpc", "weaviate.url"},
+				"weaviate.grpc (%s) is on this machine while weaviate.url is not; set it too, or to \"\" for REST only", w.GRPC)
+		}
 	}
 	if !collection.MatchString(w.Collection) {
 		r.add("weaviate.collection", "must begin with a capital and hold only letters, digits and underscores")
@@ -185,6 +200,11 @@ func (c *Config) checkSplitting(r *report) {
 		r.addFirst([]string{"splitting.overlap", "splitting.tokens"},
 			"an overlap of %d is more than half of %d tokens", s.Overlap, s.Tokens)
 	}
+}
+
+func (c *Config) checkLimits(r *report) {
+	between(r, "limits.chunks", c.Limits.Chunks, 1, maxChunks)
+	lasting(r, "limits.parse_time", c.Limits.ParseTime, 100*time.Millisecond, maxDelay)
 }
 
 func (c *Config) checkDelivery(r *report) {

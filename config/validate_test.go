@@ -41,7 +41,15 @@ func TestContradictionsAndRequirements(t *testing.T) {
 		{"user without mechanism", up, cluster + " kafka.sasl.username=u", "--kafka.sasl.username: needs kafka.sasl.mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
 		{"mechanism without password", up, cluster + " kafka.sasl.mechanism=PLAIN kafka.sasl.username=u", "--kafka.sasl.mechanism: needs kafka.sasl.username and a password (WAYMARK_KAFKA_SASL_PASSWORD or kafka.sasl.password_file)"},
 		{"unknown mechanism", up, cluster + " kafka.sasl.mechanism=GSSAPI", `--kafka.sasl.mechanism: "GSSAPI" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
-		{"unknown store", up, "store.kind=pinecone", `--store.kind: "pinecone" is none of sqlite`},
+		{"unknown store", up, "store.kind=pinecone", `--store.kind: "pinecone" is none of sqlite, weaviate`},
+		{"weaviate", up, "store.kind=weaviate", ""},
+		{"weaviate elsewhere", up, "store.kind=weaviate weaviate.url=https://w weaviate.grpc=w:50051", ""},
+		{"weaviate by REST only", up, "store.kind=weaviate weaviate.url=https://w weaviate.grpc=", ""},
+		{"weaviate in two places", up, "store.kind=weaviate weaviate.url=https://w", `--weaviate.url: weaviate.grpc (127.0.0.1:50051) is on this machine while weaviate.url is not; set it too, or to "" for REST only`},
+		{"weaviate below a path", up, "store.kind=weaviate weaviate.url=http://127.0.0.1:8080/v1", "--weaviate.url: must end after the host and the port"},
+		{"weaviate without a port", up, "store.kind=weaviate weaviate.grpc=127.0.0.1", `--weaviate.grpc: "127.0.0.1" is not host:port: write it like 127.0.0.1:8484`},
+		{"weaviate with a path", up, "store.kind=weaviate store.path=x", "--store.path: contradicts store.kind: weaviate; only sqlite has a path"},
+		{"collection in small letters", up, "store.kind=weaviate weaviate.collection=chunk", "--weaviate.collection: must begin with a capital and hold only letters, digits and underscores"},
 		{"weaviate settings with sqlite", up, "weaviate.url=http://w:1", "--weaviate.url: contradicts store.kind: sqlite"},
 		{"embedder that is planned", up, "embedding.kind=ollama", "--embedding.kind: ollama is not yet available; this release has builtin, openai"},
 		{"builtin with a model", up, "embedding.model=m", "--embedding.model: contradicts embedding.kind: builtin, which runs in this process; set kind: openai to use a service"},
@@ -88,6 +96,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"kafka.epoch", 0, 8191, ""}, {"kafka.partitions", 1, 1024, ""}, {"embedding.batch", 1, 2048, ""},
 		{"splitting.tokens", 60, 8192, ""}, {"delivery.attempts", 1, 100, ""},
+		{"limits.chunks", 1, 1_000_000, ""}, {"limits.parse_time", 1, 86400, "s"},
 		{"delivery.removal_delay", 11, 86400, "s"}, {"delivery.backoff.max", 1, 3600, "s"}, {"delivery.view_lag", 1, 29, "s"},
 	}
 	for _, tc := range cases {

@@ -49,7 +49,6 @@ const (
 	batchLinger     = 5 * time.Millisecond
 	learnTimeout    = 30 * time.Second
 	storeSettle     = 2 * time.Second
-	parseTimeout    = 30 * time.Second
 	maxTableOffline = kafka.TableTombstoneRetention / 2
 )
 
@@ -59,10 +58,10 @@ func (n *Node) has(roles ...string) bool {
 
 func (n *Node) openParts(ctx context.Context) (err error) {
 	n.parts.limits = kafka.Limits(n.plan)
-	if n.parts.parser, err = parse.New(parse.Limits{}); err != nil {
+	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime}); err != nil {
 		return err
 	}
-	if n.parts.splitter, err = split.New(split.Options{Tokens: n.cfg.Splitting.Tokens, Overlap: n.cfg.Splitting.Overlap}); err != nil {
+	if n.parts.splitter, err = split.New(split.Options{Tokens: n.cfg.Splitting.Tokens, Overlap: n.cfg.Splitting.Overlap, MaxPieces: n.cfg.Limits.Chunks}); err != nil {
 		return err
 	}
 	if n.parts.embedder, err = n.newEmbedder(); err != nil {
@@ -114,7 +113,7 @@ func (n *Node) pipelineOptions() pipeline.Options {
 	d := n.cfg.Delivery
 	return pipeline.Options{
 		Topics: n.topics, Partitions: int32(n.cfg.Kafka.Partitions), Epoch: n.cfg.Kafka.Epoch,
-		Parser: n.parts.parser, Splitter: n.parts.splitter, ParseTimeout: parseTimeout,
+		Parser: n.parts.parser, Splitter: n.parts.splitter, ParseTimeout: n.cfg.Limits.ParseTime,
 		ReadSettings: fmt.Sprintf("%s;%s", parse.Version, n.parts.splitter.Settings()),
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
