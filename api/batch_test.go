@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,14 +29,14 @@ func (a answer) results() []api.BatchResult {
 	dec := json.NewDecoder(bytes.NewReader(a.body))
 	for {
 		var r api.BatchResult
-		switch err := dec.Decode(&r); err {
-		case nil:
-			all = append(all, r)
-		case io.EOF:
+		err := dec.Decode(&r)
+		if errors.Is(err, io.EOF) {
 			return all
-		default:
+		}
+		if err != nil {
 			a.t.Fatalf("decode %q: %v", a.body, err)
 		}
+		all = append(all, r)
 	}
 }
 
