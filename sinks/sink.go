@@ -102,8 +102,8 @@ type Searcher interface {
 	Search(ctx context.Context, q Query) ([]Hit, error)
 }
 
-// Scanner walks through the store's objects, for verification: those of one document, ordered by revision and index, or
-// ("") of all, in any order. Vectors are not filled in. What is written meanwhile may or may not be seen. each may call the store.
+// Scanner walks through the store's objects, of one document or ("") of all, in any order, for verification. Vectors are not
+// filled in. What is written meanwhile may or may not be seen. each may call the store.
 type Scanner interface {
 	Scan(ctx context.Context, documentID string, each func(Object) error) error
 }

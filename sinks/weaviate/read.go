@@ -1,0 +1,192 @@
+package weaviate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/waymarkhq/waymark/sinks"
+)
+
+const (
+	// neighbours of its own vector among which an object is looked for.
+	neighbours = 8
+	// sameVector is the cosine distance up to which a vector is the one that was written: float32 rounding.
+	sameVector = 1e-4
+	// readBatch is how many objects one request looks for.
+	readBatch = 25
+	// scanPage is how many objects a scan asks for at once.
+	scanPage = 500
+)
+
+// Missing implements sinks.Sink. It searches for each object's vector as a reader would; where more objects have the same
+// vector than a search gives, it searches again among the object alone, which the index answers only if it is in it.
+func (s *Store) Missing(ctx context.Context, objects []sinks.Object) ([]int, error) {
+	var missing, crowded []int
+	err := s.nearest(ctx, objects, s.validIndexes(objects, &missing), neighbours, false, func(i int, answer []found) {
+		switch {
+		case holds(answer, objects[i].ID):
+		case len(answer) == neighbours && answer[neighbours-1].distance <= sameVector:
+			crowded = append(crowded, i)
+		default:
+			missing = append(missing, i)
+		}
+	})
+	if err == nil {
+		err = s.nearest(ctx, objects, crowded, 1, true, func(i int, answer []found) {
+			if !holds(answer, objects[i].ID) {
+				missing = append(missing, i)
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read back: %w", err)
+	}
+	slices.Sort(missing)
+	return missing, nil
+}
+
+// validIndexes leaves out objects that can never have been stored, which are missing.
+func (s *Store) validIndexes(objects []sinks.Object, missing *[]int) []int {
+	var valid []int
+	for i := range objects {
+		if sinks.Validate(objects[i], s.options.Dimensions) != nil {
+			*missing = append(*missing, i)
+			continue
+		}
+		valid = append(valid, i)
+	}
+	return valid
+}
+
+// holds tells whether an answer has the object, with the vector that was asked for.
+func holds(answer []found, id string) bool {
+	return slices.ContainsFunc(answer, func(f found) bool { return f.id == id && f.distance <= sameVector })
+}
+
+// nearest searches for the vectors of the objects with the given indexes, among all objects or each alone.
+func (s *Store) nearest(ctx context.Context, objects []sinks.Object, indexes []int, limit int, alone bool, each func(int, []found)) error {
+	for batch := range slices.Chunk(indexes, readBatch) {
+		gets := make([]*get, len(batch))
+		for n, i := range batch {
+			gets[n] = s.get("_additional {id distance}", limit)
+			gets[n].nearVector(objects[i].Vector)
+			if alone {
+				gets[n].where(conditionIDs([]string{objects[i].ID}))
+			}
+		}
+		answers, err := s.askAll(ctx, gets)
+		if err != nil {
+			return err
+		}
+		for n, i := range batch {
+			each(i, answers[n])
+		}
+	}
+	return nil
+}
+
+// Count implements sinks.Sink. It counts objects; one whose vector is missing from the index counts too.
+func (s *Store) Count(ctx context.Context) (int64, error) {
+	arguments := ""
+	if s.options.Tenant != "" {
+		arguments = "(tenant: " + quote(s.options.Tenant) + ")"
+	}
+	reply, err := s.graphQL(ctx, fmt.Sprintf("{Aggregate {%s%s {meta {count}}}}", s.options.Collection, arguments))
+	if err != nil {
+		return 0, fmt.Errorf("count: %w", err)
+	}
+	aggregate, _ := reply["Aggregate"].(map[string]any)
+	list, _ := aggregate[s.options.Collection].([]any)
+	if len(list) == 0 {
+		return 0, nil
+	}
+	group, _ := list[0].(map[string]any)
+	meta, _ := group["meta"].(map[string]any)
+	n, err := integer(meta["count"])
+	if err != nil {
+		return 0, fmt.Errorf("count: %w", err)
+	}
+	return n, nil
+}
+
+// Scan implements sinks.Scanner.
+func (s *Store) Scan(ctx context.Context, documentID string, each func(sinks.Object) error) error {
+	if documentID == "" {
+		return s.scanAll(ctx, each)
+	}
+	return s.scanDocument(ctx, documentID, each)
+}
+
+// scanAll walks by the server's cursor, which goes by id.
+func (s *Store) scanAll(ctx context.Context, each func(sinks.Object) error) error {
+	after := ""
+	for {
+		getter := s.client.Data().ObjectsGetter().WithClassName(s.options.Collection).WithLimit(scanPage).WithAfter(after).
+			WithConsistencyLevel(s.options.ConsistencyLevel)
+		if s.options.Tenant != "" {
+			getter = getter.WithTenant(s.options.Tenant)
+		}
+		page, err := getter.Do(ctx)
+		if err != nil {
+			return fmt.Errorf("scan: %w", unwrap(err, 0))
+		}
+		for _, o := range page {
+			properties, _ := o.Properties.(map[string]any)
+			chunk, err := decode(properties)
+			if err != nil {
+				return fmt.Errorf("scan: object %s: %w", o.ID, err)
+			}
+			if err := each(sinks.Object{ID: o.ID.String(), Chunk: chunk}); err != nil {
+				return err
+			}
+			after = o.ID.String()
+		}
+		if len(page) < scanPage {
+			return nil
+		}
+	}
+}
+
+// scanDocument walks by chunk index, because a cursor takes no filter and a query no more than 10,000 objects.
+func (s *Store) scanDocument(ctx context.Context, documentID string, each func(sinks.Object) error) error {
+	for from, width := 0, scanPage; ; {
+		page, err := s.window(ctx, documentID, maxResults, atLeast(from), below(from+width))
+		if err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		if len(page) == maxResults && width > 1 { // many revisions: there may be more
+			width /= 2
+			continue
+		}
+		for _, f := range page {
+			if err := each(sinks.Object{ID: f.id, Chunk: f.chunk}); err != nil {
+				return err
+			}
+		}
+		from += width
+		rest, err := s.window(ctx, documentID, 1, atLeast(from))
+		if err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+	}
+}
+
+// window gives chunks of a document whose index meets the conditions.
+func (s *Store) window(ctx context.Context, documentID string, limit int, conditions ...string) ([]found, error) {
+	g := s.get(chunkFields+" _additional {id}", limit)
+	g.where(append(conditions, conditionDocument(documentID))...)
+	return s.ask(ctx, g)
+}
+
+func atLeast(index int) string {
+	return condition(propIndex, "GreaterThanEqual", "valueInt", strconv.Itoa(index))
+}
+
+func below(index int) string {
+	return condition(propIndex, "LessThan", "valueInt", strconv.Itoa(index))
+}

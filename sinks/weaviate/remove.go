@@ -1,0 +1,88 @@
+package weaviate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weaviate/weaviate-go-client/v4/weaviate/filters"
+
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/sinks"
+)
+
+// Remove implements sinks.Sink.
+func (s *Store) Remove(ctx context.Context, documentID string, r rag.Removal) sinks.Result {
+	if err := ctx.Err(); err != nil {
+		return sinks.Result{Outcome: sinks.Transient, Err: err}
+	}
+	if err := s.delete(ctx, whereRemoval(documentID, r)); err != nil {
+		return sinks.Result{Outcome: classify(err).outcome, Err: fmt.Errorf("remove: %w", err)}
+	}
+	return sinks.Result{}
+}
+
+func whereID(ids ...string) *filters.WhereBuilder {
+	return filters.Where().WithPath([]string{"id"}).WithOperator(filters.ContainsAny).WithValueText(ids...)
+}
+
+func whereRemoval(documentID string, r rag.Removal) *filters.WhereBuilder {
+	version := func(o filters.WhereOperator) *filters.WhereBuilder {
+		return filters.Where().WithPath([]string{propVersion}).WithOperator(o).WithValueNumber(float64(r.Revision.Version))
+	}
+	generation := func(o filters.WhereOperator) *filters.WhereBuilder {
+		return filters.Where().WithPath([]string{propGeneration}).WithOperator(o).WithValueInt(int64(r.Revision.Generation))
+	}
+	document := filters.Where().WithPath([]string{propDocumentKey}).WithOperator(filters.Equal).WithValueText(documentKey(documentID))
+	if r.Exact {
+		return and(document, version(filters.Equal), generation(filters.Equal))
+	}
+	below := filters.Where().WithOperator(filters.Or).WithOperands([]*filters.WhereBuilder{
+		version(filters.LessThan),
+		and(version(filters.Equal), generation(filters.LessThan)),
+	})
+	return and(document, below)
+}
+
+func and(operands ...*filters.WhereBuilder) *filters.WhereBuilder {
+	return filters.Where().WithOperator(filters.And).WithOperands(operands)
+}
+
+// delete removes everything that matches. The server takes a limited number a call (10,000 unless it is configured
+// otherwise), so that it is asked until nothing matches.
+func (s *Store) delete(ctx context.Context, where *filters.WhereBuilder) error {
+	for {
+		more, err := s.deleteOnce(ctx, where)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// deleteOnce removes as many as one call does, and tells whether more match.
+func (s *Store) deleteOnce(ctx context.Context, where *filters.WhereBuilder) (more bool, err error) {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	ctx, after := withRetryAfter(ctx)
+	deleter := s.client.Batch().ObjectsBatchDeleter().WithClassName(s.options.Collection).WithWhere(where).
+		WithOutput("minimal").WithConsistencyLevel(s.options.ConsistencyLevel)
+	if s.options.Tenant != "" {
+		deleter = deleter.WithTenant(s.options.Tenant)
+	}
+	reply, err := deleter.Do(ctx)
+	if err != nil {
+		return false, unwrap(err, *after)
+	}
+	r := reply.Results
+	if r == nil {
+		return false, &objectFailure{"the answer says nothing about what was deleted"}
+	}
+	for _, o := range r.Objects {
+		if o != nil && o.Errors != nil && len(o.Errors.Error) > 0 && o.Errors.Error[0] != nil {
+			return false, &objectFailure{fmt.Sprintf("object %s: %s", o.ID, o.Errors.Error[0].Message)}
+		}
+	}
+	if r.Failed > 0 {
+		return false, &objectFailure{fmt.Sprintf("%d of %d objects failed", r.Failed, r.Matches)}
+	}
+	return r.Successful > 0 && (r.Matches > r.Successful || r.Successful >= r.Limit), nil
+}
