@@ -247,3 +247,18 @@ func dial(address string) error {
 	}
 	return c.Close()
 }
+
+// settled is nil once no stage is behind.
+func (a api) settled() error {
+	var s stats
+	a.get("/v1/stats", &s)
+	if len(s.Documents) == 0 {
+		return errors.New("no documents yet")
+	}
+	for stage, lag := range s.Lag {
+		if lag != 0 {
+			return fmt.Errorf("%s is %d behind", stage, lag)
+		}
+	}
+	return nil
+}

@@ -133,4 +133,3 @@ func TestReplayAfterALimitWasRaised(t *testing.T) {
 		t.Errorf("resolved letters: %s (%v)", b, err)
 	}
 }
-
