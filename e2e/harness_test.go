@@ -49,7 +49,7 @@ func runTests(m *testing.M) int {
 const deadline = 90 * time.Second
 
 // eventually polls until done returns nil.
-func eventually(t *testing.T, what string, done func() error) {
+func eventually(t testing.TB, what string, done func() error) {
 	t.Helper()
 	end := time.Now().Add(deadline)
 	for {
@@ -68,7 +68,7 @@ func eventually(t *testing.T, what string, done func() error) {
 func pause(d time.Duration) { <-time.After(d) }
 
 // freeAddress is a loopback address that nobody listens on now.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +80,7 @@ func freeAddress(t *testing.T) string {
 
 // process is one run of the binary.
 type process struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	args []string
 	env  []string
@@ -92,7 +92,7 @@ type process struct {
 }
 
 // start runs the binary; it is ended with the test. Its output is shown when the test fails.
-func start(t *testing.T, name string, env []string, args ...string) *process {
+func start(t testing.TB, name string, env []string, args ...string) *process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), name+"-*.log")
 	if err != nil {
@@ -151,7 +151,7 @@ func (p *process) restart() {
 }
 
 // waymark runs a command of the binary to its end.
-func waymark(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+func waymark(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -169,7 +169,7 @@ func waymark(t *testing.T, env []string, args ...string) (stdout, stderr string,
 
 // api is the HTTP interface of a process.
 type api struct {
-	t    *testing.T
+	t    testing.TB
 	base string
 }
 
@@ -261,4 +261,17 @@ func (a api) settled() error {
 		}
 	}
 	return nil
+}
+
+// cacheDir is where what is slow to get or to build is kept between runs.
+func cacheDir(t testing.TB) string {
+	t.Helper()
+	if dir := os.Getenv("WAYMARK_CACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "waymark")
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,15 +15,7 @@ var pythonPackages = []string{"confluent-kafka==2.11.1", "kafka-python==2.2.15"}
 // python is an interpreter with Kafka clients, made once in the cache folder.
 func python(t *testing.T) string {
 	t.Helper()
-	cache := os.Getenv("WAYMARK_CACHE")
-	if cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(dir, "waymark")
-	}
-	venv := filepath.Join(cache, "python-"+fmt.Sprintf("%x", pythonPackages)[:12])
+	venv := filepath.Join(cacheDir(t), "python-"+fmt.Sprintf("%x", pythonPackages)[:12])
 	interpreter := filepath.Join(venv, "bin", "python")
 	probe := exec.Command(interpreter, "-c", "import confluent_kafka, kafka")
 	if probe.Run() == nil {
