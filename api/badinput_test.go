@@ -92,6 +92,7 @@ func TestRequestTypes(t *testing.T) {
 		blames(t, p, "header", "Content-Type")
 	}
 	blames(t, s.post("/v1/documents", "application/json", doc, "Content-Encoding", "gzip").problem(415, "unsupported-media-type"), "header", "Content-Encoding")
+	blames(t, s.postJSON("/v1/documents", doc, "Content-Type", "text/plain").problem(400, "malformed-request"), "header", "Content-Type")
 	s.post("/v1/documents:batch", "application/json", doc).problem(415, "unsupported-media-type")
 	s.post("/v1/messages:wait", "text/plain", `{}`).problem(415, "unsupported-media-type")
 }

@@ -18,6 +18,8 @@ type Config struct {
 	MaxBodyBytes int64
 	// MaxHeaderBytes is the size limit of the request line and the headers together. Default 32 KiB.
 	MaxHeaderBytes int
+	// MaxConnections is the number of connections at once; more wait until one ends. Default 2,048.
+	MaxConnections int
 	// MaxBatchLines is the number of lines of a batch. Default and most 1,000.
 	MaxBatchLines int
 	// MaxInFlight is the number of submissions that wait for their acknowledgement at once. Default 256.
@@ -98,6 +100,7 @@ func (c Config) withDefaults() Config {
 	}
 	orInt64(&c.MaxBodyBytes, 8<<20)
 	orInt(&c.MaxHeaderBytes, 32<<10)
+	orInt(&c.MaxConnections, 2048)
 	orInt(&c.MaxBatchLines, maxBatchLines)
 	orInt(&c.MaxInFlight, 256)
 	orInt64(&c.MaxInFlightBytes, max(64<<20, c.MaxBodyBytes))
@@ -126,6 +129,7 @@ func (c Config) Validate() error {
 	}
 	refuse(c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > maxBodyBytesCeiling, "MaxBodyBytes %d is not between 1 KiB and 64 MiB", c.MaxBodyBytes)
 	refuse(c.MaxHeaderBytes < 4<<10 || c.MaxHeaderBytes > 1<<20, "MaxHeaderBytes %d is not between 4 KiB and 1 MiB", c.MaxHeaderBytes)
+	refuse(c.MaxConnections < 1, "MaxConnections %d is below 1", c.MaxConnections)
 	refuse(c.MaxBatchLines < 1 || c.MaxBatchLines > maxBatchLines, "MaxBatchLines %d is not between 1 and %d", c.MaxBatchLines, maxBatchLines)
 	refuse(c.MaxInFlight < 1, "MaxInFlight %d is below 1", c.MaxInFlight)
 	refuse(c.MaxInFlightBytes < c.MaxBodyBytes, "MaxInFlightBytes %d is below MaxBodyBytes %d: no body of that size could be taken", c.MaxInFlightBytes, c.MaxBodyBytes)

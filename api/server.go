@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/net/netutil"
 )
 
 // Server answers the HTTP API. It may be used as an http.Handler alone; Start gives it a listener of its own.
@@ -151,7 +152,13 @@ func (s *Server) guard(r *http.Request) *Problem {
 		return problem(kindHeadersTooLarge, "the headers have %d bytes, above the limit of %d", n, s.cfg.MaxHeaderBytes).
 			over("header_bytes", int64(s.cfg.MaxHeaderBytes))
 	}
-	if len(s.cfg.Tokens) == 0 && !s.cfg.Insecure && !loopbackHost(hostOf(r.Host)) {
+	for _, name := range []string{"Content-Type", "Content-Encoding"} {
+		if n := len(r.Header.Values(name)); n > 1 {
+			return problem(kindMalformedRequest, "the header is there %d times", n).at("header", name)
+		}
+	}
+	// Browsers always name the host; HTTP/1.0 need not.
+	if len(s.cfg.Tokens) == 0 && !s.cfg.Insecure && r.Host != "" && !loopbackHost(hostOf(r.Host)) {
 		return problem(kindForbiddenHost, "the host %q does not name this machine; configure api.tokens to be reached by other names", r.Host).at("header", "Host")
 	}
 	if err := s.origins.Check(r); err != nil {
@@ -192,7 +199,7 @@ func (s *Server) Start(ln net.Listener) error {
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
-		if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(netutil.LimitListener(ln, s.cfg.MaxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			s.mu.Lock()
 			s.err = err
 			s.mu.Unlock()

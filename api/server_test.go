@@ -38,6 +38,7 @@ func TestConfigValidate(t *testing.T) {
 	for name, c := range map[string]api.Config{
 		"MaxBodyBytes":     {MaxBodyBytes: 65 << 20},
 		"MaxHeaderBytes":   {MaxHeaderBytes: 100},
+		"MaxConnections":   {MaxConnections: -1},
 		"MaxInFlight":      {MaxInFlight: -1},
 		"MaxInFlightBytes": {MaxInFlightBytes: 1 << 20},
 		"MaxWaiting":       {MaxWaiting: -1},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,33 @@ func TestAnIdleConnectionIsClosed(t *testing.T) {
 	write(t, conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	s.read(conn).wants(http.StatusOK)
 	wantClosed(t, conn)
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	s := start(t, api.Config{MaxConnections: 1}, apitest.NewWorld())
+	first := s.dial()
+	write(t, first, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	s.read(first).wants(http.StatusOK)
+	second := s.dial() // the system takes it, the server does not yet
+	write(t, second, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if err := second.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := second.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the second connection was answered: %d bytes, %v", n, err)
+	}
+	if err := errors.Join(first.Close(), second.SetReadDeadline(time.Now().Add(patience))); err != nil {
+		t.Fatal(err)
+	}
+	s.read(second).wants(http.StatusOK)
+}
+
+// Without a Host header no browser can be behind it.
+func TestHTTP10WithoutAHost(t *testing.T) {
+	s := start(t, api.Config{}, apitest.NewWorld())
+	conn := s.dial()
+	write(t, conn, "GET /healthz HTTP/1.0\r\n\r\n")
+	s.read(conn).wants(http.StatusOK)
 }
 
 func TestABodyThatStandsStillIs408(t *testing.T) {

@@ -49,7 +49,9 @@ func (s *Server) submit(ctx context.Context, sub submission) (Accepted, *Problem
 	if err := s.publish(ctx, sub); err != nil {
 		return Accepted{}, s.publishProblem(err)
 	}
-	s.recent.remember(doc.ID, doc.MessageID, hash)
+	if !sub.ours {
+		s.recent.remember(doc.ID, doc.MessageID, hash)
+	}
 	return Accepted{MessageID: doc.MessageID, DocumentID: doc.ID, StatusURL: statusURL(sub)}, nil
 }
 

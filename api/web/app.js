@@ -46,9 +46,12 @@ function notice(text) {
   byId("notice").hidden = !text;
 }
 
+// Who closes the dialog without a token is not asked again, but for the button.
+let tokenDeclined = false;
+
 function askToken() {
   byId("token-button").hidden = false;
-  if (!byId("token-dialog").open) byId("token-dialog").showModal();
+  if (!tokenDeclined && !byId("token-dialog").open) byId("token-dialog").showModal();
 }
 
 function pill(word) {
@@ -299,9 +302,10 @@ byId("clear").addEventListener("click", () => {
 
 // ---- token and refreshing
 
-byId("token-button").addEventListener("click", askToken);
+byId("token-button").addEventListener("click", () => byId("token-dialog").showModal());
 byId("token-dialog").addEventListener("close", () => {
-  if (byId("token-dialog").returnValue !== "save") return;
+  tokenDeclined = byId("token-dialog").returnValue !== "save";
+  if (tokenDeclined) return;
   sessionStorage.setItem("token", byId("token").value.trim());
   byId("token").value = "";
   attempt(refresh);
