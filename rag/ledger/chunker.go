@@ -18,8 +18,7 @@ type Origin struct {
 // Incoming is a record of the documents topic as the chunker identifies it, in its document's home partition.
 type Incoming struct {
 	MessageID string
-	// ForeignID is the position of the record as an id (of the origin, for a forwarded one): under it a record dies
-	// that reuses a message id.
+	// ForeignID is the position of the record as an id: under it a record dies that reuses a message id.
 	ForeignID string
 	Hash      rag.Hash // of the submission
 	Identity  rag.Hash // of the content; zero for a delete
