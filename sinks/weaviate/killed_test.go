@@ -1,0 +1,97 @@
+package weaviate
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/waymarkhq/waymark/sinks"
+)
+
+// A server that is killed in the middle of a batch may hold objects without their vectors, of that batch and of earlier ones
+// that it has acknowledged. Reading back finds them, and the repair brings them back.
+func TestServerKilledInABatch(t *testing.T) {
+	if s := needServer(t); s.binary == "" {
+		t.Skip("the server at " + s.url + " is not ours to kill")
+	}
+	server := newServer(realServer.binary, t.TempDir(), 18180)
+	if err := server.start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { server.kill() }()
+	s := openStore(t, Options{URL: server.url, GRPC: server.grpc})
+	ctx := context.Background()
+	const batch, batches, killAfter = 100, 20, 15
+	all := objects(batch * batches)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range all {
+		for j := range all[i].Vector {
+			all[i].Vector[j] = float32(r.NormFloat64())
+		}
+	}
+
+	acknowledged := make(chan int, batches)
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		for n := range acknowledged {
+			if n == killAfter {
+				server.kill() // while the next batch is on its way
+				return
+			}
+		}
+	}()
+	var results []sinks.Result
+	for n := range batches {
+		results = append(results, s.Upsert(ctx, all[n*batch:(n+1)*batch], nil)...)
+		acknowledged <- n + 1
+	}
+	close(acknowledged)
+	<-killed
+	counts := make(map[sinks.Outcome]int)
+	var unfinished []sinks.Object
+	for i, r := range results {
+		counts[r.Outcome]++
+		if r.Outcome != sinks.Done {
+			unfinished = append(unfinished, all[i])
+		}
+	}
+	t.Logf("outcomes: %v", counts)
+	if counts[sinks.Outage]+counts[sinks.Ambiguous] == 0 || counts[sinks.Done] < killAfter*batch || counts[sinks.Rejected] > 0 {
+		t.Fatalf("the kill was not seen: %v", counts)
+	}
+
+	if err := server.start(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, Options{URL: server.url, GRPC: server.grpc}) // the process of the store was killed as well
+	repair := func(objects []sinks.Object) {
+		t.Helper()
+		named := make(map[int]bool)
+		for i := range objects {
+			named[i] = true
+		}
+		for _, r := range s.Upsert(ctx, objects, named) {
+			if r.Err != nil {
+				t.Fatalf("repair: %s: %v", r.Outcome, r.Err)
+			}
+		}
+	}
+	repair(unfinished)
+	missing, err := s.Missing(ctx, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d acknowledged vectors were lost", len(missing), counts[sinks.Done])
+	var lost []sinks.Object
+	for _, i := range missing {
+		lost = append(lost, all[i])
+	}
+	repair(lost)
+	if missing, err := s.Missing(ctx, all); err != nil || len(missing) > 0 {
+		t.Errorf("Missing = %v, %v after the repair", missing, err)
+	}
+	if n, err := s.Count(ctx); err != nil || n != int64(len(all)) {
+		t.Errorf("Count = %d, %v, want %d", n, err, len(all))
+	}
+}
