@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
 )
@@ -275,5 +279,112 @@ func TestNewProducerFailsWithoutBroker(t *testing.T) {
 	}
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %v", took)
+	}
+}
+
+// A broker that is there but does not answer holds nobody up for longer than the delivery timeout.
+func TestProducerGivesUpOnABrokerThatHangs(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
+	p, err := kafka.NewProducer(b.Config(), kafka.ProducerOptions{DeliveryTimeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	b.Cluster().ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.Cluster().KeepControl()
+		b.Cluster().SleepControl(func() { <-release })
+		return nil, nil, false
+	})
+	defer close(release)
+	ctx := kafkatest.Context(t)
+	start := time.Now()
+	if _, _, err := p.SendSync(ctx, kafka.Record{Topic: "t", Value: []byte("1")}); !errors.Is(err, kafka.ErrDeliveryTimeout) {
+		t.Fatalf("error %v", err)
+	}
+	// Room for 64 MiB: the senders that find none give up too.
+	large := make([]byte, 1_000_000)
+	for range 70 {
+		err = p.Send(ctx, kafka.Record{Topic: "t", Value: large}, func(int32, int64, error) {})
+		if err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, kafka.ErrDeliveryTimeout) {
+		t.Fatalf("memory without a bound: %v", err)
+	}
+	if err := p.Close(); err == nil {
+		t.Error("closing says nothing of what was in flight")
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestProducerCloseWakesSendersThatWait(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
+	p, err := kafka.NewProducer(b.Config(), kafka.ProducerOptions{DeliveryTimeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kafkatest.Stop(t, b)
+	failed := make(chan error, 1)
+	waiting := make(chan struct{}, 100)
+	go func() {
+		for {
+			err := p.Send(context.Background(), kafka.Record{Topic: "t", Value: make([]byte, 1_000_000)}, func(int32, int64, error) {})
+			if err != nil {
+				failed <- err
+				return
+			}
+			waiting <- struct{}{}
+		}
+	}()
+	for range 10 {
+		kafkatest.Receive(t, "a record in flight", waiting)
+	}
+	_ = p.Close() // says that records were in flight
+	if err := kafkatest.Receive(t, "the sender", failed); !errors.Is(err, kafka.ErrClosed) {
+		t.Fatalf("error %v", err)
+	}
+}
+
+func TestGokaProducer(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	cfg := kafkatest.Start(t, kafkatest.Topic("t", 2))
+	g, err := kafka.GokaProducerBuilder(cfg, kafka.ProducerOptions{Limits: map[string]int{"t": 100_000}})(nil, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		m   *sarama.ProducerMessage
+		err error
+	}
+	results := make(chan result, 1)
+	await := func(p *goka.Promise) result {
+		p.ThenWithMessage(func(m *sarama.ProducerMessage, err error) { results <- result{m, err} })
+		return kafkatest.Receive(t, "the promise", results)
+	}
+	r := await(g.EmitWithHeaders("t", "k", []byte("v"), goka.Headers{"h": []byte("1")}))
+	if r.err != nil || r.m.Offset != 0 || r.m.Partition != kafka.PartitionOf([]byte("k"), 2) {
+		t.Fatalf("%+v", r)
+	}
+	if r := await(g.Emit("t", "k", nil)); r.err != nil || r.m.Offset != 1 {
+		t.Fatalf("%+v", r)
+	}
+	var large *kafka.TooLargeError
+	if r := await(g.Emit("t", "k", make([]byte, 200_000))); !errors.As(r.err, &large) {
+		t.Fatalf("%+v", r)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := await(g.Emit("t", "k", nil)); !errors.Is(r.err, kafka.ErrClosed) {
+		t.Fatalf("%+v", r)
+	}
+	got := kafkatest.ReadAll(t, cfg, "t")
+	if len(got) != 2 || got[1].Value != nil || string(got[0].Headers[0].Key) != "h" {
+		t.Fatalf("records %v", got)
 	}
 }

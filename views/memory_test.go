@@ -25,7 +25,9 @@ func TestIndexMemory(t *testing.T) {
 				Finals: map[string]ledger.Final{"m": {Revision: rev, Status: rag.StatusIndexed, At: now.Add(time.Duration(i))}},
 			})
 		},
-		"messages": func(key string, _ int) { messages.put(0, rag.EventKey(key, "0199a7a2-7e0e-7a3c-8a51-5f0e0a6b2c11"), nil) },
+		"messages": func(key string, _ int) {
+			messages.put(0, rag.EventKey(key, "0199a7a2-7e0e-7a3c-8a51-5f0e0a6b2c11"), nil)
+		},
 		"letters": func(key string, i int) {
 			letters.put(0, key, &ledger.LetterRow{State: rag.LetterWaiting, LastFailed: now.Add(time.Duration(i)), Failure: rag.Failure{Stage: "chunker", Reason: "no_text"}})
 		},

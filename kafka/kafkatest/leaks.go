@@ -15,6 +15,8 @@ func NoLeaks(t testing.TB) {
 		goleak.VerifyNone(t, before,
 			// LevelDB ends this one within a second after the store is closed.
 			goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"),
+			// sarama's circuit breaker: ends by itself 10 s after the last failure.
+			goleak.IgnoreAnyFunction("github.com/eapache/go-resiliency/breaker.(*Breaker).timer"),
 			// sarama's metrics share this one in the whole process.
 			goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 	})
