@@ -47,7 +47,7 @@ func (e *EpochError) Error() string {
 		strings.Join(e.Changed, "; "), e.Stored+1)
 }
 
-// ErrNoClusterTopic: a topic that the check needs does not exist; apply the plan first.
+// ErrNoClusterTopic is returned when a topic that the check needs does not exist: apply the plan first.
 var ErrNoClusterTopic = errors.New("topic does not exist")
 
 // guarded are the topics whose offsets are kept in rows and versions. A new topic under an old name starts again at

@@ -13,7 +13,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// ErrGone: there is no record at the position, and there will be none: it was compacted away or deleted, it never was
+// ErrGone is returned where there is no record and never will be: it was compacted away or deleted, it never was
 // one (a transaction marker), or the log ends before it.
 var ErrGone = errors.New("no record at this position")
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockedError: another process uses the folder.
+// LockedError says that another process uses the folder.
 type LockedError struct {
 	Dir string
 	PID int // 0 if the other process has not said it yet
