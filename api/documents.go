@@ -60,7 +60,7 @@ func (h IdempotencyParams) takeKey(doc *rag.Document) *Problem {
 // blame puts a reused message id where the caller wrote it.
 func (h IdempotencyParams) blame(p *Problem) *Problem {
 	if p != nil && p.Type == problemPrefix+string(kindMessageIDReused) && h.IdempotencyKey != "" {
-		p.at("header", "Idempotency-Key")
+		return p.at("header", "Idempotency-Key")
 	}
 	return p
 }

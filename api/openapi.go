@@ -14,7 +14,7 @@ const apiVersion = "1.0.0"
 // OpenAPI is the OpenAPI 3.1 document of the API with the default limits.
 func OpenAPI() []byte {
 	// The operations are described without being called: no dependency is needed but one that the library looks at.
-	return newServer(Config{}.withDefaults(), Dependencies{Gatherer: prometheus.NewRegistry()}).openAPI
+	return newServer(Config{}.withDefaults(), Dependencies{Gatherer: prometheus.NewRegistry()}).OpenAPI()
 }
 
 // newAPI makes the library's part: strict parameters, problems, no pages of its own (they load scripts from elsewhere).

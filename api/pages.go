@@ -22,9 +22,9 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 
 // registerPages adds the web page, the documentation and what they load. They hold no data: what they show they ask the
 // API for, with the caller's token.
-func registerPages(rt *router, openAPI []byte, doc *huma.OpenAPI) {
+func registerPages(rt *router, openAPI, docs func() []byte) {
 	rt.handle(http.MethodGet, "/openapi.json", asset("application/openapi+json", openAPI))
-	rt.handle(http.MethodGet, "/docs", page(renderDocs(doc)))
+	rt.handle(http.MethodGet, "/docs", page(docs))
 	web, err := fs.Sub(webFiles, "web")
 	if err != nil {
 		panic(err) // the folder is compiled in
@@ -35,27 +35,27 @@ func registerPages(rt *router, openAPI []byte, doc *huma.OpenAPI) {
 	}
 }
 
-func webFile(web fs.FS, name string) []byte {
+func webFile(web fs.FS, name string) func() []byte {
 	b, err := fs.ReadFile(web, name)
 	if err != nil {
 		panic(err) // the file is compiled in
 	}
-	return b
+	return func() []byte { return b }
 }
 
-func page(b []byte) http.Handler {
-	next := asset("text/html; charset=utf-8", b)
+func page(content func() []byte) http.Handler {
+	next := asset("text/html; charset=utf-8", content)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", pagePolicy)
 		next.ServeHTTP(w, r)
 	})
 }
 
-func asset(contentType string, b []byte) http.Handler {
+func asset(contentType string, content func() []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Cache-Control", "no-cache")
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content()))
 	})
 }
 

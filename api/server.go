@@ -24,7 +24,7 @@ type Server struct {
 
 	handler    http.Handler
 	exposition http.Handler
-	openAPI    []byte
+	openAPI    func() []byte // made when it is first asked for, as the documentation page
 	meters     *meters
 	origins    *http.CrossOriginProtection
 
@@ -79,8 +79,8 @@ func newServer(cfg Config, deps Dependencies) *Server {
 	}
 	rt := newRouter(s.before)
 	document := s.register(rt)
-	s.openAPI = encodeOpenAPI(document)
-	registerPages(rt, s.openAPI, document)
+	s.openAPI = sync.OnceValue(func() []byte { return encodeOpenAPI(document) })
+	registerPages(rt, s.openAPI, sync.OnceValue(func() []byte { return renderDocs(document) }))
 	s.handler = rt
 	return s
 }
@@ -179,7 +179,7 @@ func headerBytes(r *http.Request) int {
 }
 
 // OpenAPI is the document that the server serves at /openapi.json.
-func (s *Server) OpenAPI() []byte { return s.openAPI }
+func (s *Server) OpenAPI() []byte { return s.openAPI() }
 
 // Start answers on the listener, which it closes at the end, and returns at once. It may be called once.
 func (s *Server) Start(ln net.Listener) error {

@@ -72,7 +72,7 @@ func (s *Server) publishProblem(err error) *Problem {
 	var u unavailability
 	if errors.As(err, &u) {
 		reason, after := u.Unavailable()
-		p.because(reason).after(after)
+		p = p.because(reason).after(after)
 	}
 	s.log.Warn("a submission could not be kept", "error", err)
 	return p
@@ -126,7 +126,7 @@ func idProblem(err error, in, field, id, limit string, most int64) *Problem {
 	}
 	p := problem(k, "%s", f.Message).at(in, field).because(f.Reason)
 	if int64(len(id)) > most {
-		p.over(limit, most)
+		return p.over(limit, most)
 	}
 	return p
 }
