@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/waymarkhq/waymark/rag"
@@ -24,10 +22,6 @@ const (
 	StageTracker     = "tracker"
 	StageDeadLetters = "deadletters"
 )
-
-// OriginHeader marks a record that was forwarded to its home partition with the position where it stood,
-// "<partition>/<offset>". It is written by Waymark alone.
-const OriginHeader = "waymark-origin"
 
 // Parser turns a document's bytes into text.
 type Parser interface {
@@ -51,6 +45,10 @@ type Chunker struct {
 	Now          func() time.Time
 	Metrics      *Metrics
 }
+
+// maxRemembered bounds the message ids, and the ends of versions, of one document, whatever their age: its rows must fit
+// into a record, and are written again with every change.
+const maxRemembered = 10_000
 
 // submission is a document record as the chunker understands it.
 type submission struct {
@@ -78,10 +76,13 @@ func (c *Chunker) read(r stage.Record, pos rag.Position) submission {
 
 // incoming reads a record of the documents topic as the ledger identifies it.
 func (c *Chunker) incoming(r stage.Record) (submission, ledger.Incoming, rag.Subject, error) {
-	pos := rag.Position{Topic: r.Topic, Epoch: c.Place.Epoch, Partition: r.Partition, Offset: r.Offset}
+	pos := c.Place.of(r)
 	s := c.read(r, pos)
 	v, err := c.Place.version(pos.Offset)
-	in := ledger.Incoming{MessageID: s.doc.MessageID, ForeignID: pos.String(), Hash: s.hash, Delete: s.doc.Delete, Version: v, At: r.Timestamp, Origin: origin(r)}
+	in := ledger.Incoming{MessageID: s.doc.MessageID, ForeignID: pos.String(), Hash: s.hash, Delete: s.doc.Delete, Version: v, At: r.Timestamp}
+	if from, ok := c.Place.origin(r); ok {
+		in.ForeignID, in.Origin = from.String(), &ledger.Origin{Partition: from.Partition, Offset: from.Offset}
+	}
 	if s.reject == nil && !s.doc.Delete {
 		in.Identity = rag.ContentIdentity(s.hash, c.Settings)
 	}
@@ -95,7 +96,7 @@ func (c *Chunker) Handle(ctx context.Context, m stage.Message[[]byte], row *ledg
 	if err != nil {
 		return stage.Result[ledger.ChunkerRow]{}, err
 	}
-	if s.rekey || !s.noKey && c.Place.Home(m.Record.Key) != m.Record.Partition {
+	if c.stray(m.Record, s) {
 		return c.forward(m.Record, s), nil
 	}
 	if s.noKey { // no row to look at: its key is not a document's
@@ -105,7 +106,9 @@ func (c *Chunker) Handle(ctx context.Context, m stage.Message[[]byte], row *ledg
 	subject.MessageID = d.MessageID
 	res := stage.Result[ledger.ChunkerRow]{}
 	if d.Row != nil {
-		res.Row = ledger.ForgetMessages(d.Row, c.Place.committedVersion(m.Committed), c.Now(), c.Keep)
+		committed := c.Place.committedVersion(m.Committed)
+		res.Row = ledger.ForgetMessages(d.Row, committed, c.Now(), c.Keep)
+		res.Row = ledger.ForgetMessages(res.Row, committed, c.Now(), ledger.Keep{For: -1, Count: maxRemembered})
 	}
 	c.Metrics.decided(d)
 	res.Outputs, err = c.outputs(ctx, d, subject, s, m.Record.Timestamp, in)
@@ -146,6 +149,13 @@ func (c *Chunker) HandleReplay(ctx context.Context, m stage.Message[rag.Replay],
 		record.Headers = append(record.Headers, stage.Header(h))
 	}
 	s := c.read(record, r.Position)
+	switch {
+	case isLost(r.Original):
+		s = submission{reject: &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage, Reason: rag.ReasonRecordLost,
+			Message: "the document record was no longer there when it was to be tried again"}}
+	case s.reject == nil && s.doc.ID != r.DocumentID: // it has died under the id of its position
+		s.reject = notForwarded
+	}
 	outs, err := c.process(ctx, r.Subject, s, c.Now())
 	return stage.Result[ledger.ChunkerRow]{Outputs: outs}, err
 }
@@ -159,6 +169,9 @@ func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission
 		return []stage.Output{c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressDelete, Subject: subject, At: at})}, nil
 	}
 	text, pieces, err := c.cut(ctx, s.doc)
+	if err == nil {
+		err = countable(len(pieces))
+	}
 	if err != nil {
 		f, again := c.failure(ctx, err)
 		if again != nil {
@@ -196,6 +209,17 @@ func (c *Chunker) cut(ctx context.Context, d rag.Document) (text parse.Text, pie
 	}
 	pieces, err = c.Splitter.Split(ctx, text.Body, text.Blocks)
 	return text, pieces, err
+}
+
+// countable: a version without chunks, or with more than its row counts, would never be complete.
+func countable(pieces int) error {
+	switch {
+	case pieces == 0:
+		return stage.Reject(rag.ReasonNoText, "there is no text in the document")
+	case pieces > ledger.MaxChunks:
+		return stage.Reject(rag.ReasonTooManyChunks, "the document has %d chunks, more than the limit of %d", pieces, ledger.MaxChunks)
+	}
+	return nil
 }
 
 // failure says why a document cannot be read. again is not nil where it is not the document's fault.
@@ -237,7 +261,10 @@ func (c *Chunker) OnFailure(_ context.Context, r stage.Record, class stage.Class
 		return stage.Result[ledger.ChunkerRow]{}, verr
 	}
 	res := stage.Result[ledger.ChunkerRow]{}
-	if !s.noKey {
+	switch {
+	case c.stray(r, s): // its forward could not be sent
+		return stage.Result[ledger.ChunkerRow]{Outputs: c.dead(c.foreign(r, subject), r.Timestamp, dead(f))}, nil
+	case !s.noKey:
 		d := ledger.DecideDocument(row, nil, in)
 		if d.Action == ledger.ActDuplicate || d.Action == ledger.ActOld {
 			return stage.Result[ledger.ChunkerRow]{Row: d.Row}, nil
@@ -261,38 +288,4 @@ func (c *Chunker) dead(s rag.Subject, at time.Time, f *rag.Failure) []stage.Outp
 func (c *Chunker) ended(s rag.Subject, at time.Time, status rag.Status, base rag.Version, identity rag.Hash) []stage.Output {
 	return []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil),
 		c.Topics.Progress.Record(s.DocumentID, rag.Progress{Kind: rag.ProgressVerdict, Subject: s, At: at, Status: status, Base: base, ContentIdentity: identity})}
-}
-
-// forward sends a record that stands on another partition than its key's to its home, once, byte for byte; there it gets
-// its version. A message id that it only has from its position stays the one of the first position.
-func (c *Chunker) forward(r stage.Record, s submission) stage.Result[ledger.ChunkerRow] {
-	pos := rag.Position{Topic: r.Topic, Epoch: c.Place.Epoch, Partition: r.Partition, Offset: r.Offset}
-	out := stage.Output{Topic: c.Topics.Documents.Name, Key: r.Key, Value: r.Value}
-	if s.rekey {
-		out.Key = []byte(s.doc.ID)
-	}
-	out.Headers = append(out.Headers, r.Headers...)
-	if s.doc.MessageID == pos.String() {
-		out.Headers = append(out.Headers, stage.Header{Key: []byte("message-id"), Value: []byte(s.doc.MessageID)})
-	}
-	out.Headers = append(out.Headers, stage.Header{Key: []byte(OriginHeader), Value: fmt.Appendf(nil, "%d/%d", pos.Partition, pos.Offset)})
-	c.Metrics.forwarded()
-	return stage.Result[ledger.ChunkerRow]{Outputs: []stage.Output{out}}
-}
-
-// origin is where a forwarded record stood first: the last mark counts, since a forward adds its own behind all others.
-func origin(r stage.Record) *ledger.Origin {
-	for i := len(r.Headers) - 1; i >= 0; i-- {
-		if string(r.Headers[i].Key) != OriginHeader {
-			continue
-		}
-		p, o, ok := strings.Cut(string(r.Headers[i].Value), "/")
-		partition, perr := strconv.ParseInt(p, 10, 32)
-		offset, oerr := strconv.ParseInt(o, 10, 64)
-		if !ok || perr != nil || oerr != nil || offset < 0 {
-			return nil
-		}
-		return &ledger.Origin{Partition: int32(partition), Offset: offset}
-	}
-	return nil
 }

@@ -18,7 +18,10 @@ func sentence(err error) string {
 	if errors.As(err, &e) && e.Err != nil {
 		text = e.Err.Error()
 	}
-	text, _, _ = strings.Cut(text, "\n")
+	text = strings.TrimSpace(text)
+	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
+		text = text[:i]
+	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= maxSentence {
 		return text

@@ -67,6 +67,11 @@ func (p Place) committedVersion(offset int64) rag.Version {
 	return v
 }
 
+// of is the position of a record of the current epoch.
+func (p Place) of(r stage.Record) rag.Position {
+	return rag.Position{Topic: r.Topic, Epoch: p.Epoch, Partition: r.Partition, Offset: r.Offset}
+}
+
 // position of the document record of a subject.
 func (p Place) position(s rag.Subject) rag.Position {
 	return rag.Position{Topic: p.Documents, Epoch: s.Revision.Version.Epoch(), Partition: s.Partition, Offset: s.Revision.Version.Offset()}
@@ -91,4 +96,11 @@ func failureOf(stageName string, class stage.Class, err error, fallback string) 
 	}
 	f.Class = rag.ClassTransient
 	return f, rag.StatusRetrying
+}
+
+// dead is a failure that is not tried again, whatever its class was.
+func dead(f *rag.Failure) *rag.Failure {
+	d := *f
+	d.Class = rag.ClassMessage
+	return &d
 }

@@ -24,4 +24,5 @@ const (
 	ReasonStoreRefused    = "store_refused"
 	ReasonAttemptsSpent   = "attempts_spent"
 	ReasonUnknownFormat   = "unknown_format"
+	ReasonRecordLost      = "record_lost" // a retry found that the document record could not be kept
 )

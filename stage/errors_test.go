@@ -18,7 +18,6 @@ func TestClassAndReason(t *testing.T) {
 		class  stage.Class
 		reason string // "fallback" where the error has none
 	}{
-		"no error":              {nil, stage.ClassTransient, "fallback"},
 		"unknown":               {cause, stage.ClassTransient, "fallback"},
 		"the end of a context":  {context.DeadlineExceeded, stage.ClassTransient, "fallback"},
 		"rejected":              {stage.Reject("broken_json", "at %d", 7), stage.ClassMessage, "broken_json"},

@@ -55,6 +55,9 @@ func (s Step) At(t time.Time) Step {
 	return s
 }
 
+// Record of the step as it says it, for tests that call a handler themselves.
+func (s Step) Record() stage.Record { return s.record }
+
 // firstTime is the timestamp of a history's first message.
 var firstTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
