@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -40,6 +41,9 @@ func (p *partition) prepare(f *flight, in *input, raw rawMessage) {
 	var res result
 	var row encodedRow
 	err := p.try(func() (err error) {
+		if err := p.r.suspects.convicted(raw.record); err != nil {
+			return err
+		}
 		m, err = in.prepare(raw)
 		if err == nil || errors.Is(err, stage.ErrNewerFormat) {
 			return err
@@ -92,6 +96,9 @@ func (b *batcher) take() (batch []batched, wait time.Duration) {
 	}
 	n, size := 0, 0
 	for n < len(b.waiting) && n < o.MaxMessages && (n == 0 || size+b.waiting[n].size <= o.MaxBytes) {
+		if n > 0 && (b.suspected(0) || b.suspected(n)) {
+			break // a suspect is worked on alone
+		}
 		size += b.waiting[n].size
 		n++
 	}
@@ -99,6 +106,16 @@ func (b *batcher) take() (batch []batched, wait time.Duration) {
 	b.waiting = append([]batched(nil), b.waiting[n:]...)
 	b.bytes -= size
 	return batch, 0
+}
+
+func (b *batcher) suspected(i int) bool {
+	s := b.p.r.suspects
+	if !s.any() {
+		return false
+	}
+	r := b.waiting[i].raw.record
+	_, ok := s.suspected(position(r.Topic, r.Partition, r.Offset))
+	return ok
 }
 
 // abandonWaiting gives back what has not been begun.
@@ -198,6 +215,12 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 	}
 	b.p.effects.Lock()
 	defer b.p.effects.Unlock()
+	records := make([]stage.Record, len(part))
+	for i, m := range part {
+		records[i] = m.raw.record
+	}
+	leave := b.p.r.suspects.enter(b.in.index, records)
+	defer leave()
 	err = safely(func() error {
 		res, err = b.in.work(b.p.work, raw)
 		return err
@@ -274,6 +297,7 @@ func (b *batcher) send(good []batched, res batchResult) {
 		release(0, fmt.Errorf("an output of a batch: %w", err))
 		return
 	}
+	fault.Hit(fault.BeforeReceipt)
 	for _, out := range res.outputs {
 		b.p.send(b.p.work, out, all.hold())
 	}

@@ -20,6 +20,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("ENGINE_CHILD") != "" {
+		killedByItsMessage()
+		return
+	}
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"),  // one for the process, by design
 		goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"), // ends within a second of Close
@@ -101,8 +105,10 @@ func (w *world) env(pod string) engine.Env {
 }
 
 // run runs the group until stop is called or the test ends.
-func (w *world) run(pod string, g *engine.Group) (stop func()) {
-	r := engine.NewRunner(g, w.env(pod))
+func (w *world) run(pod string, g *engine.Group) (stop func()) { return w.runIn(w.env(pod), g) }
+
+func (w *world) runIn(env engine.Env, g *engine.Group) (stop func()) {
+	r, pod := engine.NewRunner(g, env), env.InstanceID
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()

@@ -57,6 +57,11 @@ type Env struct {
 	// MaxInFlight and MaxInFlightBytes bound what is delivered and not yet done, per topic and partition.
 	MaxInFlight      int
 	MaxInFlightBytes int
+	// Journal is the file in which the group remembers what it is working on, over its own death (contract rule 6). "" means
+	// that a message that kills its process is not found. No two groups may share one.
+	Journal string
+	// Suspicions lets the processes of the group count together; nil: each counts alone.
+	Suspicions Suspicions
 	// DrainTimeout is how long a lost partition's messages may still finish what they have begun.
 	DrainTimeout time.Duration
 	// Jitter returns a random factor in [0, 1).

@@ -3,6 +3,7 @@ package engine
 import (
 	"sync"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -62,7 +63,10 @@ func (f *flight) sending() bool {
 }
 
 // finish lets the offset be committed once all before it are.
-func (f *flight) finish() { f.close(func() { f.done(nil) }) }
+func (f *flight) finish() {
+	fault.Hit(fault.BeforeCommit)
+	f.close(func() { f.done(nil) })
+}
 
 // abandon gives the message back: the gate first, so that goka's commit cannot pass it (contract rule 14).
 func (f *flight) abandon() {

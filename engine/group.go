@@ -44,7 +44,8 @@ func NewGroup(name string, options ...Option) (*Group, error) {
 	if len(g.inputs) == 0 {
 		return nil, fmt.Errorf("group %s: no input", name)
 	}
-	for _, in := range g.inputs {
+	for i, in := range g.inputs {
+		in.index = i
 		if g.table != nil && in.row != g.table.row {
 			return nil, fmt.Errorf("group %s: the stage of %s works on rows of %v, the table holds %v", name, in.topic, in.row, g.table.row)
 		}
@@ -92,6 +93,7 @@ func (g *Group) Joins() []string {
 
 // input is one topic with what is done with its messages; the types of message and row are closed over.
 type input struct {
+	index  int // in the topology
 	topic  string
 	row    reflect.Type
 	batch  *BatchOptions

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lovoo/goka"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -211,8 +212,10 @@ func (p *partition) apply(f *flight, r result, row encodedRow) {
 	f.said = r.said
 	f.mu.Unlock()
 	for _, out := range r.outputs {
+		fault.Hit(fault.BeforeEmit)
 		p.send(p.work, out, f.hold())
 	}
+	fault.Hit(fault.AfterEmit)
 	if row.row != nil {
 		p.rows.write(row, f.hold())
 	}
@@ -275,6 +278,7 @@ func (s *speaker) run() {
 		next := s.queue[0]
 		s.queue = s.queue[1:]
 		s.mu.Unlock()
+		fault.Hit(fault.BeforeSaid)
 		for _, out := range next.outs {
 			s.p.send(s.p.work, out, next.f.hold())
 		}

@@ -23,14 +23,19 @@ func (p *partition) process(f *flight, in *input, raw rawMessage) {
 	var res result
 	var row encodedRow
 	err := p.try(func() error {
+		if err := p.r.suspects.convicted(raw.record); err != nil {
+			return err
+		}
 		old, base, err := p.row(key)
 		if err != nil {
 			return err
 		}
+		leave := p.r.suspects.enter(in.index, []stage.Record{raw.record})
 		err = safely(func() error {
 			res, err = in.handle(p.ctx, raw, old)
 			return err
 		})
+		leave()
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/lovoo/goka/storage"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -114,10 +115,12 @@ func (s *rowStore) write(r encodedRow, ack func(int64, error)) {
 
 // put stores and sends an encoded row; the caller holds writing.
 func (s *rowStore) put(key string, row any, out stage.Output, ack func(int64, error)) {
+	fault.Hit(fault.BeforeLocalRow)
 	if err := s.st.Set(key, out.Value); err != nil {
 		ack(0, fmt.Errorf("storing the row of %q: %w", key, err))
 		return
 	}
+	fault.Hit(fault.BeforeTableSend)
 	s.takeOff(key)
 	s.p.send(s.p.work, out, func(offset int64, err error) {
 		rewrite := s.landed(key, offset, err)
@@ -129,6 +132,7 @@ func (s *rowStore) put(key string, row any, out stage.Output, ack func(int64, er
 			s.again.add(key)
 		}
 	})
+	fault.Hit(fault.AfterTableSend)
 }
 
 func (s *rowStore) takeOff(key string) {

@@ -22,6 +22,7 @@ type runner struct {
 	log            *slog.Logger
 	outages        *outages
 	dirty          dirtyKeys
+	suspects       *suspects
 	sessionTimeout time.Duration
 	balance        sarama.BalanceStrategy // remembers this process's partitions
 
@@ -53,7 +54,11 @@ func (r *Runner) Group() *Group { return r.r.group }
 
 // Run processes messages until ctx ends. A processor that ends for another reason is built anew, with backoff (contract
 // rule 15). It returns once everything that it started has ended; nil unless it could not even be configured.
-func (r *Runner) Run(ctx context.Context) error {
+func (r *Runner) Run(ctx context.Context) (err error) {
+	if r.r.suspects, err = openSuspects(r.r); err != nil {
+		return err
+	}
+	defer func() { err = joinErrors(err, r.r.suspects.close()) }()
 	for try := 1; ; try++ {
 		began := r.r.env.Clock.Mono()
 		err := r.r.runOnce(ctx)

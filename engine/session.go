@@ -137,6 +137,9 @@ type handler struct {
 func (h *handler) Setup(s sarama.ConsumerGroupSession) error {
 	h.session = newSession(s, h.group.env.Clock, h.group.sessionTimeout, h.leave)
 	h.group.beginSession(h.session)
+	if err := h.group.suspects.exchange(s.Context()); err != nil {
+		return err
+	}
 	return h.inner.Setup(h.session)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/wire"
@@ -103,6 +104,7 @@ func (x *Indexer) letter(ctx context.Context, w ledger.Word) ([]stage.Output, er
 }
 
 func (x *Indexer) letterOutput(l rag.Letter) stage.Output {
+	fault.Hit(fault.BeforeLetter)
 	key, value, headers := wire.LetterRecord(l)
 	return stage.Output{Topic: x.Topics.DeadLetters.Name, Key: key, Value: value, Headers: headers}
 }
@@ -170,7 +172,9 @@ func (x *Indexer) remove(ctx context.Context, documentID string, row *ledger.Doc
 	if !ok || !valid() {
 		return nil, nil
 	}
+	fault.Hit(fault.BeforeRemoval)
 	res := x.Sink.Remove(ctx, documentID, removal)
+	fault.Hit(fault.AfterRemoval)
 	x.Metrics.removed(res.Outcome)
 	switch res.Outcome {
 	case sinks.Done:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/sinks"
@@ -50,7 +51,9 @@ func (w *batchWrite) round(ctx context.Context) bool {
 		return false
 	}
 	start := w.x.Now()
+	fault.Hit(fault.BeforeUpsert)
 	results := w.x.Sink.Upsert(ctx, objects, repair)
+	fault.Hit(fault.AfterUpsert)
 	w.x.Metrics.stored(results, w.x.Now().Sub(start))
 	var ambiguous []int
 	for j, i := range w.todo {

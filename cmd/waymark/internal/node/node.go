@@ -48,19 +48,21 @@ type closer struct {
 
 // Node is a running process. Make it with Start.
 type Node struct {
-	o         Options
-	cfg       *config.Config
-	log       *slog.Logger
-	topics    kafka.Topics
-	kafka     kafka.Config
-	plan      []kafka.TopicSpec
-	registry  *prometheus.Registry
-	parts     parts
-	runners   []*engine.Runner
-	guard     guard
-	views     *nodeViews
-	lag       *lagReader
-	addresses Addresses
+	o        Options
+	cfg      *config.Config
+	log      *slog.Logger
+	topics   kafka.Topics
+	kafka    kafka.Config
+	plan     []kafka.TopicSpec
+	registry *prometheus.Registry
+	parts    parts
+	runners  []*engine.Runner
+	guard    guard
+	views    *nodeViews
+	lag      *lagReader
+
+	suspicions suspicions
+	addresses  Addresses
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -227,7 +229,18 @@ func (n *Node) startRoles(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("looking at the tables: %w", err)
 	}
+	if err := os.MkdirAll(n.path("state"), 0o700); err != nil {
+		return fmt.Errorf("making the folder of local state: %w", err)
+	}
 	roles := n.pipelineRoles()
+	if len(roles) > 0 {
+		producer, err := kafka.NewProducer(n.kafka, kafka.ProducerOptions{Limits: n.parts.limits})
+		if err != nil {
+			return err
+		}
+		n.onClose("the producer of suspicions", func(context.Context) error { return producer.Close() })
+		n.suspicions = suspicions{n.parts.reader, producer, n.topics.Cluster}
+	}
 	for _, role := range roles {
 		g, err := p.Group(role)
 		if err != nil {
