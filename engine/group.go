@@ -23,6 +23,8 @@ type Group struct {
 	timer   *timer
 	canary  Canary
 	problem error
+	// delivery is the contract; "" means at-least-once.
+	delivery stage.Delivery
 
 	failure    func(ctx context.Context, f Failure, row any) (result, error)
 	failureRow reflect.Type

@@ -28,6 +28,7 @@ type runner struct {
 
 	// Of the processor that runs now.
 	sender   Sender
+	client   sarama.Client
 	consumer sarama.Consumer
 
 	mu         sync.Mutex
@@ -117,12 +118,16 @@ func (r *runner) runOnce(ctx context.Context) (err error) {
 		return &configError{err}
 	}
 	r.sessionTimeout = cfg.Consumer.Group.Session.Timeout
-	client, err := sarama.NewConsumer(r.env.Brokers, cfg)
+	client, err := sarama.NewClient(r.env.Brokers, cfg)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	r.consumer = client
+	r.client = client
 	defer func() { err = joinErrors(err, client.Close()) }()
+	if r.consumer, err = sarama.NewConsumerFromClient(client); err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer func() { err = joinErrors(err, r.consumer.Close()) }()
 	sender, producer, err := r.env.NewSender()
 	if err != nil {
 		return fmt.Errorf("making the producer: %w", err)
@@ -188,8 +193,7 @@ func (r *runner) options(producer goka.Producer) []goka.ProcessorOption {
 	}
 	groupConfig := fresh()
 	if r.env.InstanceID != "" {
-		id := r.env.InstanceID + "-" + r.group.name
-		groupConfig.Consumer.Group.InstanceId = id
+		groupConfig.Consumer.Group.InstanceId = r.staticID()
 	}
 	groupConfig.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{r.balance}
 	inner := goka.ConsumerGroupBuilderWithConfig(groupConfig)
@@ -215,6 +219,9 @@ func (r *runner) options(producer goka.Producer) []goka.ProcessorOption {
 		goka.WithPartitionChannelSize(16),
 	}
 }
+
+// staticID is the group instance id of this process (KIP-345).
+func (r *runner) staticID() string { return r.env.InstanceID + "-" + r.group.name }
 
 func (r *runner) tableOf(topic string) *table {
 	if r.group.table != nil && topic == r.group.TableTopic() {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/waymarkhq/waymark/stage"
 )
 
 // claimKey is a topic and partition that this process has claimed.
@@ -21,11 +23,13 @@ type session struct {
 	sarama.ConsumerGroupSession
 	clock Clock
 	// limit is half the session timeout: a process that has not ticked for so long may have lost its partitions.
-	limit    time.Duration
-	lastTick atomic.Int64 // unix nanoseconds of the clock's monotonic reading
-	lost     atomic.Bool
-	stop     chan struct{}
-	ticking  sync.WaitGroup
+	limit time.Duration
+	// committedAhead: offsets were committed before the work and are not marked again.
+	committedAhead bool
+	lastTick       atomic.Int64 // unix nanoseconds of the clock's monotonic reading
+	lost           atomic.Bool
+	stop           chan struct{}
+	ticking        sync.WaitGroup
 
 	mu    sync.Mutex
 	gates map[claimKey]*gate
@@ -94,6 +98,10 @@ func (s *session) MarkOffset(topic string, partition int32, offset int64, metada
 	if g == nil {
 		return
 	}
+	if s.committedAhead {
+		g.finish(offset-1, func(int64) {})
+		return
+	}
 	g.finish(offset-1, func(next int64) {
 		s.ConsumerGroupSession.MarkOffset(topic, partition, next, metadata)
 	})
@@ -136,6 +144,7 @@ type handler struct {
 
 func (h *handler) Setup(s sarama.ConsumerGroupSession) error {
 	h.session = newSession(s, h.group.env.Clock, h.group.sessionTimeout, h.leave)
+	h.session.committedAhead = h.group.group.delivery == stage.AtMostOnce
 	h.group.beginSession(h.session)
 	if err := h.group.suspects.exchange(s.Context()); err != nil {
 		return err
@@ -163,7 +172,13 @@ func (h *handler) ConsumeClaim(_ sarama.ConsumerGroupSession, c sarama.ConsumerG
 	gated := &gatedClaim{ConsumerGroupClaim: c, out: make(chan *sarama.ConsumerMessage)}
 	done := make(chan struct{})
 	var feeding sync.WaitGroup
-	feeding.Go(func() { gated.feed(g, done) })
+	feeding.Go(func() {
+		if h.group.group.delivery == stage.AtMostOnce {
+			gated.feedCommitted(h.session.Context(), h.session, h.group, g, done)
+			return
+		}
+		gated.feed(g, done)
+	})
 	defer func() {
 		close(done)
 		g.close()
