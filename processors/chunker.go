@@ -187,7 +187,7 @@ func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission
 	for i, p := range pieces {
 		chunk := rag.Chunk{Subject: subject, Index: i, Count: len(pieces), Text: text.Body[p.Start:p.End], Start: p.Start, End: p.End,
 			Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Heading: p.Heading, Page: p.Page}
-		outs = append(outs, c.Topics.Chunks.Record(c.chunkKey(chunk.Text), chunk))
+		outs = append(outs, c.Topics.Chunks.Record(chunkKey(c.Model, c.ModelSettings, chunk.Text), chunk))
 	}
 	return append(outs,
 		c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressManifest, Subject: subject, At: c.Now(), Count: len(pieces),
@@ -273,12 +273,6 @@ func (c *Chunker) OnFailure(_ context.Context, r stage.Record, class stage.Class
 	}
 	res.Outputs = []stage.Output{c.Topics.event(StageChunker, subject, rag.StatusAccepted, r.Timestamp, 0, nil), c.Topics.verdict(subject, c.Now(), status, f)}
 	return res, nil
-}
-
-// chunkKey is the key of a chunk record: equal texts meet in one partition, where they are embedded once.
-func (c *Chunker) chunkKey(text string) string {
-	h := rag.CacheKey(c.Model, c.ModelSettings, text)
-	return fmt.Sprintf("%x", h[:16])
 }
 
 func (c *Chunker) dead(s rag.Subject, at time.Time, f *rag.Failure) []stage.Output {

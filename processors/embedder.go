@@ -23,84 +23,97 @@ type Embedder struct {
 
 // HandleBatch embeds the chunks of one batch.
 func (e *Embedder) HandleBatch(ctx context.Context, b stage.Batch[rag.Chunk, wire.CachedVector]) stage.BatchResult[wire.CachedVector] {
-	res := stage.BatchResult[wire.CachedVector]{Errors: map[int]error{}}
-	found := map[string][]float32{}
-	texts, keys := e.missing(b, found)
-	failed := map[string]error{}
-	var whole error
-	if len(texts) > 0 {
-		whole = e.embed(ctx, texts, keys, found, failed)
-		if e.Service.Paid() {
-			res.Rows = remember(keys, found)
+	of := make([]*text, len(b.Messages)) // the text of each message
+	known := map[string]*text{}
+	var missing []*text
+	for i, m := range b.Messages {
+		t := known[m.Value.Text]
+		if t == nil {
+			t = e.lookUp(m, b.Row)
+			known[t.text] = t
+			if t.vector == nil {
+				missing = append(missing, t)
+			}
+		} else {
+			e.Metrics.embedded("cache", 1)
+		}
+		of[i] = t
+	}
+	res := stage.BatchResult[wire.CachedVector]{Rows: map[string]*wire.CachedVector{}, Errors: map[int]error{}}
+	if len(missing) > 0 {
+		e.ask(ctx, missing)
+	}
+	for _, t := range missing {
+		if t.row != "" && t.vector != nil {
+			res.Rows[t.row] = &wire.CachedVector{Values: t.vector}
 		}
 	}
 	for i, m := range b.Messages {
-		switch v := found[m.Key]; {
-		case v != nil:
-			res.Outputs = append(res.Outputs, e.Topics.Vectors.Record(m.Value.DocumentID, rag.Vector{Chunk: m.Value, Values: v}))
-		case failed[m.Key] != nil:
-			res.Errors[i] = failed[m.Key]
-		default:
-			res.Errors[i] = whole
+		if of[i].vector == nil {
+			res.Errors[i] = of[i].err
+			continue
 		}
+		res.Outputs = append(res.Outputs, e.Topics.Vectors.Record(m.Value.DocumentID, rag.Vector{Chunk: m.Value, Values: of[i].vector}))
 	}
 	return res
 }
 
-// remember makes cache rows of what was embedded.
-func remember(keys []string, found map[string][]float32) map[string]*wire.CachedVector {
-	rows := map[string]*wire.CachedVector{}
-	for _, k := range keys {
-		if v := found[k]; v != nil {
-			rows[k] = &wire.CachedVector{Values: v}
-		}
-	}
-	return rows
+// text is one text of a batch, however many chunks of it have it, with what became of it: a vector or an error.
+type text struct {
+	text   string
+	row    string // the key of its row in the cache; "": it has none
+	vector []float32
+	err    error
 }
 
-// missing fills found from the cache and lists what is left, each key once.
-func (e *Embedder) missing(b stage.Batch[rag.Chunk, wire.CachedVector], found map[string][]float32) (texts, keys []string) {
-	seen := map[string]bool{}
-	for _, m := range b.Messages {
-		if seen[m.Key] {
-			e.Metrics.embedded("cache", 1)
-			continue
-		}
-		seen[m.Key] = true
-		if e.Service.Paid() {
-			if row := b.Row(m.Key); row != nil && embed.Check(row.Values, e.Service.Dimensions()) == nil {
-				found[m.Key] = row.Values
-				e.Metrics.embedded("cache", 1)
-				continue
-			}
-		}
-		texts, keys = append(texts, m.Value.Text), append(keys, m.Key)
+// lookUp looks for a text in the cache. A chunk whose key is not that of this pod's model passes the cache by: while another
+// model is rolled out, its row is one of that model.
+func (e *Embedder) lookUp(m stage.Message[rag.Chunk], row func(key string) *wire.CachedVector) *text {
+	t := &text{text: m.Value.Text}
+	if !e.Service.Paid() || m.Key != chunkKey(e.Service.Model(), e.Service.Settings(), t.text) {
+		return t
 	}
-	return texts, keys
+	t.row = m.Key
+	if r := row(m.Key); r != nil && embed.Check(r.Values, e.Service.Dimensions()) == nil {
+		t.vector = r.Values
+		e.Metrics.embedded("cache", 1)
+	}
+	return t
 }
 
-// embed asks the service. Texts that it has dealt with before the call failed as a whole stand.
-func (e *Embedder) embed(ctx context.Context, texts, keys []string, found map[string][]float32, failed map[string]error) error {
+// ask asks the service. Texts that it has dealt with before a call failed as a whole stand; every other one gets an error:
+// one without an outcome would never be heard of again.
+func (e *Embedder) ask(ctx context.Context, missing []*text) {
+	texts := make([]string, len(missing))
+	for i, t := range missing {
+		texts[i] = t.text
+	}
 	start := e.Now()
 	results, err := e.Service.Embed(ctx, texts)
 	e.Metrics.embedSeconds(e.Now().Sub(start))
 	if err == nil && len(results) != len(texts) {
-		return stage.Transient(embed.ReasonBadReply, fmt.Errorf("%d vectors for %d texts", len(results), len(texts)))
+		err = stage.Transient(embed.ReasonBadReply, fmt.Errorf("%d vectors for %d texts", len(results), len(texts)))
+	}
+	if err == nil {
+		err = stage.Transient(embed.ReasonBadReply, errors.New("no vector for the text"))
+	}
+	if len(results) != len(texts) {
+		results = make([]embed.Result, len(texts))
 	}
 	done := 0
 	for i, r := range results {
 		switch {
 		case !r.Done():
+			missing[i].err = stageError(err)
 			continue
 		case r.Err != nil:
-			failed[keys[i]] = stageError(r.Err)
+			missing[i].err = stageError(r.Err)
 		default:
-			found[keys[i]] = r.Vector
+			missing[i].vector = r.Vector
 		}
 		done++
 	}
 	e.Metrics.embedded("service", done)
-	return stageError(err)
 }
 
 // OnFailure ends or retries the version whose chunk failed.

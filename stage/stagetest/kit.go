@@ -17,6 +17,7 @@ type Kit struct {
 	inputs  map[string]*input
 	joins   []*join
 	table   *table
+	cache   bool // a missing row is no fault
 	timer   *timer
 	failure func(ctx context.Context, r stage.Record, class stage.Class, err error, row any) (result, error)
 	show    map[string]func([]byte) string // values of a topic, for people
@@ -108,6 +109,14 @@ func Table[R any](codec stage.Codec[R], merge func(a, b *R) *R) Option {
 			k.fail("two tables; a stage has one")
 		}
 		k.table = newTable(codec, merge)
+	}
+}
+
+// Cache is a table whose rows save work and say nothing that is not known otherwise: a crash may lose one.
+func Cache[R any](codec stage.Codec[R], merge func(a, b *R) *R) Option {
+	return func(k *Kit) {
+		Table(codec, merge)(k)
+		k.cache = true
 	}
 }
 

@@ -152,6 +152,27 @@ func TestBatches(t *testing.T) {
 	wantFailure(t, runBatch(new([]int), true), "records are missing", "{Word:one Count:3}", "the batch of 5 from words/0@0")
 }
 
+// A row that only saves work may be lost with a crash, but not become another one.
+func TestCache(t *testing.T) {
+	handle := func(word func(n int) string) func(t testing.TB) {
+		calls := 0
+		return func(t testing.TB) {
+			remember := func(_ context.Context, b stage.Batch[string, total]) stage.BatchResult[total] {
+				if b.Row("a") != nil {
+					return stage.BatchResult[total]{}
+				}
+				calls++
+				return stage.BatchResult[total]{Rows: map[string]*total{"a": {Word: word(calls)}}}
+			}
+			stagetest.New(t, stagetest.Batch(words, remember), stagetest.Cache(jsonCodec[total]{}, firstTotal)).Run(stagetest.Message(words, "a", "one"))
+		}
+	}
+	if texts := failures(t, handle(func(int) string { return "one" })); len(texts) > 0 {
+		t.Errorf("a cache whose row was lost with a crash fails: %v", texts)
+	}
+	wantFailure(t, handle(func(n int) string { return fmt.Sprint("word ", n) }), "the row of key \"a\" is another one")
+}
+
 func TestBrokenBatches(t *testing.T) {
 	run := func(handle stage.BatchHandler[string, total]) func(t testing.TB) {
 		return func(t testing.TB) {
