@@ -68,6 +68,22 @@ func TestCheckClusterNoticesTopicsThatAreNew(t *testing.T) {
 	}
 }
 
+// Nobody keeps offsets of replays.
+func TestCheckClusterAcceptsNewReplays(t *testing.T) {
+	topics := kafka.NewTopics("w")
+	b := kafkatest.StartBroker(t, kafkatest.Plan(t, "w", 2)...)
+	cfg, ctx := b.Config(), kafkatest.Context(t)
+	if err := kafka.CheckCluster(ctx, cfg, topics, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Cluster().DeleteTopic(topics.Replays), b.Cluster().CreateTopic(topics.Replays, 2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := kafka.CheckCluster(ctx, cfg, topics, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCheckClusterNoticesPartitions(t *testing.T) {
 	plan, topics := kafkatest.Plan(t, "w", 2), kafka.NewTopics("w")
 	b := kafkatest.StartBroker(t, plan...)
