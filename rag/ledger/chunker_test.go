@@ -175,6 +175,7 @@ func TestMessageIDsAreForgotten(t *testing.T) {
 		left      []string
 	}{
 		"what is old and beyond the count":                {9, later, ledger.Keep{For: time.Minute, Count: 2}, []string{"m3", "m4"}},
+		"what is beyond the count, whatever its age":      {9, noon, ledger.Keep{For: -1, Count: 2}, []string{"m3", "m4"}},
 		"not what is young":                               {9, later, ledger.Keep{For: time.Hour, Count: 2}, []string{"m1", "m2", "m3", "m4"}},
 		"not what is among the last":                      {9, later, ledger.Keep{Count: 4}, []string{"m1", "m2", "m3", "m4"}},
 		"not what is not committed":                       {2, later, ledger.Keep{Count: 2}, []string{"m2", "m3", "m4"}},

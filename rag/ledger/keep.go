@@ -2,7 +2,8 @@ package ledger
 
 import "time"
 
-// Keep says how long the ends of submissions are remembered: for so long, and at least so many per document.
+// Keep says how long the ends of submissions are remembered: for so long, and at least so many per document. A negative
+// For means: whatever their age, only so many.
 type Keep struct {
 	For   time.Duration
 	Count int
