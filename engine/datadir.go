@@ -62,6 +62,15 @@ func (d *dataDir) instanceID() (string, error) {
 	return id, d.write(name, []byte(id+"\n"))
 }
 
+// journal is the file in which a group remembers what it is working on, in a folder of the group's own.
+func (d *dataDir) journal(group string) (string, error) {
+	folder := filepath.Join(d.path, "journal", group)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", &DataDirError{d.path, err}
+	}
+	return filepath.Join(folder, "running"), nil
+}
+
 // identities are the topics whose offsets, and the tables whose rows, this folder has worked with.
 type identities struct {
 	Epoch  int               `json:"epoch"`

@@ -20,8 +20,9 @@ import (
 // Config is what a process needs to run groups. Kafka and DataDir must be set; everything else has a default.
 type Config struct {
 	Kafka kafka.Config
-	// DataDir holds what this process keeps over restarts: the local copies of tables, and the instance id by which Kafka
-	// gives it its partitions back. One process at a time may use it. If it is lost, everything is rebuilt from Kafka.
+	// DataDir holds what this process keeps over restarts: the local copies of tables, the instance id by which Kafka gives
+	// it its partitions back, and what it was working on, by which a message that kills the process is found. One process at
+	// a time may use it. If it is lost, everything is rebuilt from Kafka.
 	DataDir string
 	// Topics are those of the application; TopicPlan makes the list. Run refuses to start where one is missing or has another
 	// number of partitions, and the producers learn from it how large a record may be. nil: nothing is checked, and a
@@ -172,7 +173,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	runners := make([]*Runner, len(s.groups))
 	for i, g := range s.groups {
-		runners[i] = NewRunner(g, s.env(g, instance, ids))
+		journal, err := dir.journal(g.name)
+		if err != nil {
+			return err
+		}
+		runners[i] = NewRunner(g, s.env(g, instance, journal, ids))
 	}
 	s.mu.Lock()
 	s.runners = runners
@@ -254,7 +259,7 @@ func (s *Supervisor) note(err error) {
 	s.waiting, s.runners = err, nil
 }
 
-func (s *Supervisor) env(g *Group, instance string, topicIDs map[string]string) Env {
+func (s *Supervisor) env(g *Group, instance, journal string, topicIDs map[string]string) Env {
 	c := s.config
 	options := kafka.ProducerOptions{}
 	if len(c.Topics) > 0 {
@@ -271,7 +276,7 @@ func (s *Supervisor) env(g *Group, instance string, topicIDs map[string]string) 
 		NewSender: KafkaSender(func() (*kafka.Producer, error) { return kafka.NewProducer(c.Kafka, options) }),
 		Stores: kafka.NewStores(kafka.StoreOptions{Dir: filepath.Join(c.DataDir, "state", g.name), TopicIDs: topicIDs, Expiry: c.Expiry,
 			MaxOffline: kafka.TableTombstoneRetention / 2, Log: c.Log.With("stage", g.name), Now: c.Clock.Now}),
-		InstanceID: instance, Clock: c.Clock, Log: c.Log, Metrics: s.metrics, Retry: c.Retry, Jitter: c.Jitter,
+		Journal: journal, InstanceID: instance, Clock: c.Clock, Log: c.Log, Metrics: s.metrics, Retry: c.Retry, Jitter: c.Jitter,
 		MaxInFlight: c.MaxInFlight, MaxInFlightBytes: c.MaxInFlightBytes, DrainTimeout: c.DrainTimeout,
 	}
 }

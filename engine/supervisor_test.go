@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,11 @@ func TestSupervisorRunsAChain(t *testing.T) {
 	stop()
 	if s.Ready() == nil {
 		t.Error("an ended supervisor is ready")
+	}
+	for _, name := range []string{"state/first", "journal/first/running", "journal/second/running"} {
+		if _, err := os.Stat(filepath.Join(c.DataDir, name)); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := s.Run(t.Context()); err == nil {
 		t.Error("it ran twice")
