@@ -55,3 +55,9 @@ func outcome(err error) sinks.Outcome {
 	}
 	return sinks.Transient // unknown: neither kill an object nor hold everything
 }
+
+// isBusy tells whether an error is a lock that somebody else holds.
+func isBusy(err error) bool {
+	var coded interface{ Code() int }
+	return errors.As(err, &coded) && coded.Code()&0xff == sqlite3.SQLITE_BUSY
+}

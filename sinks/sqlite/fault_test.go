@@ -25,7 +25,8 @@ func (e *codeError) Code() int { return e.code }
 
 // faultDriver stands between database/sql and the SQLite driver and makes the next transaction meet a fault.
 type faultDriver struct {
-	dsn func(string) string // changes the data source name, if not nil
+	dsn      func(string) string // changes the data source name, if not nil
+	onInsert func()              // runs before every insert of a chunk, if not nil
 
 	mu    sync.Mutex
 	fault *pending
@@ -149,6 +150,9 @@ type faultStmt struct {
 }
 
 func (s *faultStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if f := s.conn.driver.onInsert; f != nil {
+		f()
+	}
 	if p := s.conn.fault; p != nil && p.Kind == sinktest.FailItem {
 		if p.inserts == p.Item {
 			s.conn.fault = nil

@@ -220,6 +220,23 @@ func TestOutcomeOfErrors(t *testing.T) {
 	}
 }
 
+// A transaction that runs is not given up with its caller, which would leave its outcome open.
+func TestCancelInATransaction(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	faults := &faultDriver{onInsert: cancel}
+	s, err := open(context.Background(), filepath.Join(t.TempDir(), "store.db"), testOptions, faults.connect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	wantOutcome(t, s.Upsert(ctx, chunks("d", rag.Revision{Version: 1}, 20), nil), sinks.Done)
+	if ctx.Err() == nil {
+		t.Fatal("the context was not canceled in the transaction")
+	}
+	wantOutcome(t, s.Upsert(ctx, chunks("e", rag.Revision{Version: 1}, 2), nil), sinks.Transient)
+	wantCount(t, s, 20)
+}
+
 // When every object fails, the batch is not run once for each.
 func TestManyCulprits(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"), testOptions)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/waymarkhq/waymark/sinks"
@@ -88,6 +89,30 @@ func TestOpenTakesAnyPath(t *testing.T) {
 		if matches, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(matches) == 0 || matches[0] != path {
 			t.Errorf("files for %q: %q", name, matches)
 		}
+	}
+}
+
+// Of several that open a new file at once, one makes the tables and all go on.
+func TestOpenAtOnce(t *testing.T) {
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "store.db")
+		var group sync.WaitGroup
+		start := make(chan struct{})
+		for range 8 {
+			group.Go(func() {
+				<-start
+				s, err := Open(context.Background(), path, testOptions)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		group.Wait()
 	}
 }
 
