@@ -9,6 +9,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/lovoo/goka/storage"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -25,7 +26,7 @@ func SystemClock() Clock { return systemClock{start: time.Now()} }
 
 type systemClock struct{ start time.Time }
 
-func (systemClock) Now() time.Time                         { return time.Now() }
+func (systemClock) Now() time.Time                         { return fault.Now() }
 func (c systemClock) Mono() time.Duration                  { return time.Since(c.start) }
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 

@@ -23,6 +23,7 @@ type flight struct {
 
 // hold keeps the flight from completing until the returned function is called with the outcome of one send.
 func (f *flight) hold() func(offset int64, err error) {
+	f.trace(fault.Held)
 	f.mu.Lock()
 	f.pending++
 	f.mu.Unlock()
@@ -30,6 +31,11 @@ func (f *flight) hold() func(offset int64, err error) {
 }
 
 func (f *flight) ack(_ int64, err error) {
+	if err != nil {
+		f.trace(fault.Failed)
+	} else {
+		f.trace(fault.Acked)
+	}
 	f.mu.Lock()
 	if err != nil && f.err == nil {
 		f.err = err
@@ -65,12 +71,20 @@ func (f *flight) sending() bool {
 // finish lets the offset be committed once all before it are.
 func (f *flight) finish() {
 	fault.Hit(fault.BeforeCommit)
-	f.close(func() { f.done(nil) })
+	f.close(func() {
+		f.trace(fault.Finished)
+		f.done(nil)
+	})
+}
+
+func (f *flight) trace(event string) {
+	fault.Trace(event, f.p.session, f.claim.topic, f.claim.partition, f.offset)
 }
 
 // abandon gives the message back: the gate first, so that goka's commit cannot pass it (contract rule 14).
 func (f *flight) abandon() {
 	f.close(func() {
+		f.trace(fault.Abandoned)
 		if g := f.p.session.gate(f.claim); g != nil {
 			g.abandon(f.offset)
 		}
@@ -81,6 +95,7 @@ func (f *flight) abandon() {
 // fail ends the processor with the error; it is rebuilt, and the message comes again.
 func (f *flight) fail(err error) {
 	f.close(func() {
+		f.trace(fault.Abandoned)
 		if g := f.p.session.gate(f.claim); g != nil {
 			g.abandon(f.offset)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -103,6 +104,7 @@ func (s *session) MarkOffset(topic string, partition int32, offset int64, metada
 		return
 	}
 	g.finish(offset-1, func(next int64) {
+		fault.Trace(fault.Marked, s, topic, partition, next)
 		s.ConsumerGroupSession.MarkOffset(topic, partition, next, metadata)
 	})
 }
@@ -166,6 +168,7 @@ func (h *handler) ConsumeClaim(_ sarama.ConsumerGroupSession, c sarama.ConsumerG
 	g := newGate(c.InitialOffset(), h.group.env.MaxInFlight, h.group.env.MaxInFlightBytes)
 	g.end = c.HighWaterMarkOffset
 	h.session.addGate(key, g)
+	fault.Trace(fault.Claimed, h.session, key.topic, key.partition, c.InitialOffset())
 	if err := h.group.openPartition(h.session, c.Partition()); err != nil {
 		return err
 	}
@@ -177,7 +180,7 @@ func (h *handler) ConsumeClaim(_ sarama.ConsumerGroupSession, c sarama.ConsumerG
 			gated.feedCommitted(h.session.Context(), h.session, h.group, g, done)
 			return
 		}
-		gated.feed(g, done)
+		gated.feed(h.session, g, done)
 	})
 	defer func() {
 		close(done)
@@ -195,7 +198,7 @@ type gatedClaim struct {
 
 func (c *gatedClaim) Messages() <-chan *sarama.ConsumerMessage { return c.out }
 
-func (c *gatedClaim) feed(g *gate, done <-chan struct{}) {
+func (c *gatedClaim) feed(s *session, g *gate, done <-chan struct{}) {
 	defer close(c.out)
 	for {
 		select {
@@ -203,6 +206,7 @@ func (c *gatedClaim) feed(g *gate, done <-chan struct{}) {
 			if !ok || !g.deliver(m) {
 				return
 			}
+			fault.Trace(fault.Delivered, s, m.Topic, m.Partition, m.Offset)
 			select {
 			case c.out <- m:
 			case <-done:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
@@ -203,6 +204,7 @@ func (c *Chunker) cut(ctx context.Context, d rag.Document) (text parse.Text, pie
 			err = stage.Reject(rag.ReasonPanic, "the parser crashed: %v", r)
 		}
 	}()
+	fault.Parse(d.Content)
 	text, err = c.Parser.Parse(ctx, parse.Input{Content: d.Content, DeclaredType: d.ContentType, Name: d.ID})
 	if err != nil {
 		return text, nil, err

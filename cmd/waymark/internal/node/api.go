@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/api"
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/pipeline"
 	"github.com/waymarkhq/waymark/rag"
@@ -25,7 +26,7 @@ func (n *Node) startAPI(ctx context.Context) error {
 		return err
 	}
 	n.onClose("the API's producer", func(context.Context) error { return producer.Close() })
-	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, time.Now), epoch: n.cfg.Kafka.Epoch, guard: &n.guard}
+	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, fault.Now), epoch: n.cfg.Kafka.Epoch, guard: &n.guard}
 	server, err := api.New(n.apiConfig(), api.Dependencies{
 		Publisher: pub, Documents: n.views.documents, DocumentLister: documentLister{n.views.documents}, Messages: messages{n.views.messages}, Letters: n.views.letters,
 		LetterLister: letters{n.views.letters}, Payloads: letters{n.views.letters}, Commander: pub, Searcher: n.parts.store, Embedder: queryEmbedder{n.parts.embedder},

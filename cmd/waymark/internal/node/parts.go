@@ -13,6 +13,7 @@ import (
 	"github.com/waymarkhq/waymark/codecs"
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/engine"
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/pipeline"
 	"github.com/waymarkhq/waymark/processors"
@@ -118,7 +119,7 @@ func (n *Node) pipelineOptions() pipeline.Options {
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
 		Sink:         n.parts.store, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
-		Reader: n.parts.reader, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: time.Now, After: time.After,
+		Reader: n.parts.reader, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: fault.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
 	}
 }

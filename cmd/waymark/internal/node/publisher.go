@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/api"
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/processors"
 	"github.com/waymarkhq/waymark/rag"
@@ -36,6 +37,7 @@ func (p publisher) Publish(ctx context.Context, d rag.Document, raw bool) (rag.P
 	case err != nil:
 		return rag.Position{}, &api.Unavailable{Reason: "kafka_away", RetryAfter: time.Second, Err: err}
 	}
+	fault.Hit(fault.BeforeReply)
 	return rag.Position{Topic: p.topics.Documents.Name, Epoch: p.epoch, Partition: partition, Offset: offset}, nil
 }
 

@@ -2,10 +2,10 @@ package node
 
 import (
 	"context"
-	"time"
 
 	"github.com/waymarkhq/waymark/api"
 	"github.com/waymarkhq/waymark/codecs"
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/pipeline"
 	"github.com/waymarkhq/waymark/rag/ledger"
@@ -21,7 +21,7 @@ type nodeViews struct {
 
 // startViews opens the views; they are not ready until they have recovered.
 func (n *Node) startViews(ctx context.Context) {
-	t := pipeline.Topics(n.topics, time.Now)
+	t := pipeline.Topics(n.topics, fault.Now)
 	o := views.Options{Kafka: n.kafka, Dir: n.path("views"), MaxOffline: maxTableOffline, Log: n.log.With("part", "views")}
 	expiring := o
 	expiring.Expiry = &kafka.Expiry{After: kafka.TrackerRetention, WrittenAt: codecs.WrittenAt}

@@ -1,0 +1,56 @@
+// Package fault lets a test build (build tag faults) do what no test can do from outside: kill or stop the process at the
+// n-th time that it comes to a named point, shift its clock, break its parser, and write down what it delivers and
+// commits. In an ordinary build every function does nothing and costs nothing.
+//
+// The test build reads these variables:
+//
+//	FAULT_POINT   <point>:<n>[:kill|stop] what happens at the n-th hit of a point; several are separated by commas
+//	FAULT_LOG     a file that gets a line for every fault, before it happens: a fault that was not seen shows nothing
+//	FAULT_TRACE   a file that gets a line of JSON for every event of Trace
+//	FAULT_CLOCK   how far the clock of the process is off, such as 1h or -1h
+package fault
+
+// Names of the points.
+const (
+	BeforeEmit      = "before-emit"       // an output is handed to the producer
+	AfterEmit       = "after-emit"        // all outputs of a message were handed over
+	BeforeLocalRow  = "before-local-row"  // a row is about to be stored in LevelDB
+	BeforeTableSend = "before-table-send" // the row is stored locally and not yet sent
+	AfterTableSend  = "after-table-send"  // the row was handed to the producer
+	BeforeSaid      = "before-said"       // the row was acknowledged; what it says is not yet sent
+	BeforeCommit    = "before-commit"     // everything was acknowledged; the offset is not yet marked
+	BeforeUpsert    = "before-upsert"     // a batch is about to go to the store
+	AfterUpsert     = "after-upsert"      // the store has answered
+	BeforeReceipt   = "before-receipt"    // the outputs of a batch are about to be sent
+	BeforeRemoval   = "before-removal"    // a due removal is about to be done
+	AfterRemoval    = "after-removal"     // the removal was done; its record is not yet sent
+	BeforeLetter    = "before-letter"     // a dead letter is about to be said
+	BeforeReply     = "before-reply"      // Kafka has a record that the API accepted; the client does not know it yet
+)
+
+// Points lists all of them.
+func Points() []string {
+	return []string{
+		BeforeEmit, AfterEmit, BeforeLocalRow, BeforeTableSend, AfterTableSend, BeforeSaid, BeforeCommit,
+		BeforeUpsert, AfterUpsert, BeforeReceipt, BeforeRemoval, AfterRemoval, BeforeLetter, BeforeReply,
+	}
+}
+
+// Events of Trace. A message is delivered, then finished or abandoned; meanwhile it is held by everything that is sent
+// on its behalf. Marked is the offset that may be committed: the next one to read.
+const (
+	Claimed   = "claimed"
+	Delivered = "delivered"
+	Held      = "held"
+	Acked     = "acked"
+	Failed    = "failed"
+	Finished  = "finished"
+	Abandoned = "abandoned"
+	Marked    = "marked"
+)
+
+// Texts that make the parser of a test build panic, or kill the process, when a document contains them.
+const (
+	PanicText = "«the parser panics»"
+	KillText  = "«the parser kills the process»"
+)

@@ -1,6 +1,0 @@
-//go:build !faults
-
-package fault
-
-// Hit does nothing in this build.
-func Hit(string) {}
