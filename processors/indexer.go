@@ -11,7 +11,6 @@ import (
 	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
-	"github.com/waymarkhq/waymark/rag/wire"
 	"github.com/waymarkhq/waymark/sinks"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -32,7 +31,10 @@ type Indexer struct {
 	Sink      sinks.Sink
 	Tenant    string
 	Documents DocumentReader
-	Settings  ledger.Settings
+	// MaxLetterBytes is the smallest limit of the topics and the table in which a document record travels with what went wrong
+	// with it; 0: none. A record beyond it is not kept.
+	MaxLetterBytes int
+	Settings       ledger.Settings
 	// Settle is how long an ambiguous write may still be applied by the store: only then is it repaired.
 	Settle  time.Duration
 	Now     func() time.Time
@@ -50,8 +52,14 @@ func (x *Indexer) Handle(ctx context.Context, m stage.Message[rag.Progress], row
 	if err != nil {
 		return stage.Result[ledger.DocumentRow]{}, err
 	}
-	next := ledger.ApplyProgress(row, m.Value, cause, x.Now(), x.Settings)
-	next = ledger.ForgetFinals(next, x.Place.committedVersion(m.Committed), x.Now(), x.Settings.Keep)
+	p, err := x.retriable(ctx, m.Value, row, cause)
+	if err != nil {
+		return stage.Result[ledger.DocumentRow]{}, err
+	}
+	next := ledger.ApplyProgress(row, p, cause, x.Now(), x.Settings)
+	committed := x.Place.committedVersion(m.Committed)
+	next = ledger.ForgetFinals(next, committed, x.Now(), x.Settings.Keep)
+	next = ledger.ForgetFinals(next, committed, x.Now(), ledger.Keep{For: -1, Count: maxRemembered})
 	words := ledger.Say(m.Key, next, cause)
 	said, err := x.say(ctx, words)
 	if err != nil {
@@ -76,55 +84,11 @@ func (x *Indexer) say(ctx context.Context, words []ledger.Word) ([]stage.Output,
 	return outs, nil
 }
 
-// letter is what the dead-letter group has to know of a word. The document record is read by its position; it stays in
-// the log longer than anything else of the version.
-func (x *Indexer) letter(ctx context.Context, w ledger.Word) ([]stage.Output, error) {
-	if w.Letter == ledger.LetterNone {
-		return nil, nil
-	}
-	pos := x.Place.position(w.Subject)
-	cmd := rag.Command{LetterID: pos.String(), Subject: w.Subject, At: w.At, Position: pos, Status: w.Status, Failure: w.Failure}
-	if w.Letter == ledger.LetterClose {
-		cmd.Kind = rag.CommandClose
-		return []stage.Output{x.Topics.Commands.Record(cmd.LetterID, cmd)}, nil
-	}
-	original, lost, err := x.original(ctx, pos)
-	if err != nil {
-		return nil, err
-	}
-	if w.Letter == ledger.LetterSchedule {
-		cmd.Kind, cmd.Due, cmd.Original = rag.CommandSchedule, w.Due, original
-		return []stage.Output{x.Topics.Commands.Record(cmd.LetterID, cmd)}, nil
-	}
-	l := rag.Letter{ID: pos.String(), Subject: w.Subject, Position: pos, Original: original, Lost: lost, FirstFailed: w.FirstFailed, LastFailed: w.At}
-	if w.Failure != nil {
-		l.Failure = *w.Failure
-	}
-	return []stage.Output{x.letterOutput(l)}, nil
-}
-
-func (x *Indexer) letterOutput(l rag.Letter) stage.Output {
-	fault.Hit(fault.BeforeLetter)
-	key, value, headers := wire.LetterRecord(l)
-	return stage.Output{Topic: x.Topics.DeadLetters.Name, Key: key, Value: value, Headers: headers}
-}
-
-func (x *Indexer) original(ctx context.Context, pos rag.Position) (raw rag.Raw, lost string, err error) {
-	raw, err = x.Documents.ReadDocument(ctx, pos)
-	switch {
-	case errors.Is(err, ErrRecordGone):
-		return rag.Raw{}, fmt.Sprintf("the record %s was no longer in the log when the letter was written", pos), nil
-	case err != nil:
-		return rag.Raw{}, "", stage.Outage("kafka", 0, fmt.Errorf("reading the document record %s: %w", pos, err))
-	}
-	return raw, "", nil
-}
-
 // OnFailure ends or retries the version of a vector that the store refused. A progress record that fails cannot be
 // answered with another one: its partition waits.
 func (x *Indexer) OnFailure(_ context.Context, record stage.Record, class stage.Class, err error) ([]stage.Output, error) {
 	if record.Topic != x.Topics.Vectors.Name {
-		return nil, stage.Outage("progress", 0, fmt.Errorf("applying %s/%d@%d: %w", record.Topic, record.Partition, record.Offset, err))
+		return nil, stage.Outage(dependencyProgress, 0, fmt.Errorf("applying %s/%d@%d: %w", record.Topic, record.Partition, record.Offset, err))
 	}
 	v, derr := x.Topics.Vectors.Codec.Decode(record.Value)
 	if derr != nil { // not a vector of ours: there is no version whose status could be said
@@ -135,16 +99,23 @@ func (x *Indexer) OnFailure(_ context.Context, record stage.Record, class stage.
 	return []stage.Output{x.Topics.verdict(v.Subject, x.Now(), status, f)}, nil
 }
 
-// Canary tries the store with a tiny object of its own.
+// Canary tries the store with a tiny object of its own. What it cannot try, an outage that it has nothing to do with, lasts
+// until it is over; any other suspicion, that of a batch whose handler panicked too, is one of the store.
 func (x *Indexer) Canary(ctx context.Context, dependency string) error {
-	if dependency != dependencyStore {
+	switch dependency {
+	case dependencyKafka, dependencyProgress, dependencyEpoch:
 		return fmt.Errorf("no canary for %s", dependency)
 	}
 	return x.Sink.Canary(ctx)
 }
 
-// dependencyStore is the name of the store in metrics and readiness.
-const dependencyStore = "store"
+// What outages are called in metrics and readiness.
+const (
+	dependencyStore    = "store"
+	dependencyKafka    = "kafka"
+	dependencyProgress = "progress"
+	dependencyEpoch    = "epoch"
+)
 
 // Removals fires the removals that document rows have due. The clock of what was served before starts when the row that
 // serves the new version stands in the table (contract rule 10).
@@ -179,7 +150,7 @@ func (x *Indexer) remove(ctx context.Context, documentID string, row *ledger.Doc
 	switch res.Outcome {
 	case sinks.Done:
 	case sinks.Outage:
-		return nil, stage.Outage(dependencyStore, 0, res.Err)
+		return nil, stage.Outage(dependencyStore, sinks.RetryAfter(res.Err), res.Err)
 	default: // removing again is harmless
 		return nil, stage.Transient("store_remove", res.Err)
 	}

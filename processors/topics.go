@@ -50,7 +50,7 @@ type Place struct {
 func (p Place) version(offset int64) (rag.Version, error) {
 	v, err := rag.NewVersion(p.Epoch, offset)
 	if err != nil {
-		return 0, stage.Outage("epoch", 0, err)
+		return 0, stage.Outage(dependencyEpoch, 0, err)
 	}
 	return v, nil
 }

@@ -156,7 +156,7 @@ func storeError(r sinks.Result) error {
 	case sinks.Rejected: // the object itself can never be stored
 		return &stage.Error{Class: stage.ClassMessage, Reason: rag.ReasonStoreRefused, Err: err}
 	case sinks.Outage: // every object would fail
-		return stage.Outage(dependencyStore, 0, err)
+		return stage.Outage(dependencyStore, sinks.RetryAfter(err), err)
 	default: // it may go well next time
 		return stage.Transient("store_transient", err)
 	}

@@ -95,6 +95,9 @@ func (r *runner) try(c crash) {
 	defer func() { r.now = nil }()
 	log, local, table := r.wreck(c)
 	for j := c.from; j <= c.unit; j++ {
+		if r.h.units[j].fires != nil && j < c.unit {
+			continue // what it sent has come back, and stands in the log
+		}
 		e, err := r.work(r.h.units[j], local)
 		if err != nil {
 			r.report(problemHeld, "after a crash the partition is held in %v: %v", r.h.units[j], err)

@@ -261,6 +261,18 @@ func TestTimers(t *testing.T) {
 
 	stays := func(row *alarm, _ int) *alarm { return row }
 	wantFailure(t, func(t testing.TB) { runAlarm(fireKey, stays)(t) }, "it would fire for ever")
+	next := func(row *alarm) ([]stage.Output, error) { // five, or seven, things are due at once
+		return []stage.Output{bells.Record(map[int]string{5: "a", 7: "c"}[row.Due], row.Done+1)}, nil
+	}
+	done := func(row *alarm, n int) *alarm { return laterAlarm(&alarm{Done: n}, row) }
+	if texts := failures(t, func(t testing.TB) { run = runAlarm(next, done)(t) }); len(texts) > 0 {
+		t.Errorf("a row with several things due at once fails: %v", texts)
+	}
+	if row := stagetest.Row[alarm](run, "c"); *row != (alarm{7, 7}) {
+		t.Errorf("the row is %+v", *row)
+	}
+	endless := func(row *alarm, n int) *alarm { return &alarm{row.Due, row.Done - n} }
+	wantFailure(t, func(t testing.TB) { runAlarm(fireKey, endless)(t) }, "it would fire for ever")
 	away := func(*alarm) ([]stage.Output, error) { return nil, stage.Outage("store", 0, errors.New("away")) }
 	wantFailure(t, func(t testing.TB) { runAlarm(away, bell)(t) }, "the timer fails: store: away", `the timer of the row "a"`)
 	changes := func(row *alarm) ([]stage.Output, error) {

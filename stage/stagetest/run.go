@@ -9,8 +9,12 @@ import (
 	"github.com/waymarkhq/waymark/stage"
 )
 
-// maxRounds bounds how often all due rows fire after a history.
-const maxRounds = 10
+const (
+	// maxRounds bounds how often all due rows fire after a history.
+	maxRounds = 10
+	// maxFirings bounds how often one row fires for one time: it may name several things that are due at once.
+	maxFirings = 20
+)
 
 // runner runs one history.
 type runner struct {
@@ -122,30 +126,37 @@ func (r *runner) timers() bool {
 	count := len(r.h.units)
 	for _, at := range slices.SortedFunc(maps.Keys(r.rows()), compareRowKeys) {
 		due, ok := r.k.timer.next(r.decode(at, r.rows()[at]))
-		if !ok {
-			continue
-		}
-		u := &unit{fires: &at, settled: true}
-		r.h.units = append(r.h.units, u)
-		if !r.step(u) {
-			return false
-		}
-		back := 0
-		for _, s := range r.effects[len(r.effects)-1].outputs {
-			if in := r.k.inputs[s.out.Topic]; in != nil {
-				r.h.add(in, stage.Record{Topic: s.out.Topic, Partition: at.partition, Key: s.out.Key, Value: s.out.Value, Headers: s.out.Headers}, true)
-				back++
+		for firings := 1; ok; firings++ {
+			before := r.rows()[at]
+			back, ended := r.ring(at)
+			if ended {
+				return false
 			}
-		}
-		if !r.steps() {
-			return false
-		}
-		if again, ok := r.k.timer.next(r.decode(at, r.rows()[at])); ok && back > 0 && again.Equal(due) {
-			r.report(problemTimer, "the row %q is due at %v even after what its timer has sent has come back: it would fire for ever", at.key, due)
-			return false
+			again, still := r.k.timer.next(r.decode(at, r.rows()[at]))
+			ok = still && back && again.Equal(due)
+			if ok && (firings == maxFirings || r.same(at, before, r.rows()[at])) {
+				r.report(problemTimer, "the row %q is due at %v even after what its timer has sent has come back: it would fire for ever", at.key, due)
+				return false
+			}
 		}
 	}
 	return len(r.h.units) > count
+}
+
+// ring fires for a row once. back: something that it sent came back; ended: the history cannot go on.
+func (r *runner) ring(at rowKey) (back, ended bool) {
+	u := &unit{fires: &at, settled: true}
+	r.h.units = append(r.h.units, u)
+	if !r.steps() {
+		return false, true
+	}
+	for _, s := range r.effects[len(r.effects)-1].outputs {
+		if in := r.k.inputs[s.out.Topic]; in != nil {
+			r.h.add(in, stage.Record{Topic: s.out.Topic, Partition: at.partition, Key: s.out.Key, Value: s.out.Value, Headers: s.out.Headers}, true)
+			back = true
+		}
+	}
+	return back, !r.steps()
 }
 
 func compareRowKeys(a, b rowKey) int {
