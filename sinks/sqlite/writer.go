@@ -65,7 +65,7 @@ func (w *writer) transact(ctx context.Context, do func(ctx context.Context, tx *
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // hands the connection back to the pool
+	defer conn.Close() // hands the connection back to the pool
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	detach := context.AfterFunc(ctx, cancel)

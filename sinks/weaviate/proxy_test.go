@@ -103,7 +103,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	send := func(body []byte) (*http.Response, []byte, error) { return p.send(r, body) }
+	send := func(body []byte) (*forwarded, error) { return p.send(r, body) }
 	var fault *pending
 	if r.URL.Path == "/v1/batch/objects" {
 		fault = p.take()
@@ -111,11 +111,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if fault != nil {
 		switch fault.Kind {
 		case sinktest.LostAfter:
-			_, _, _ = send(body)
+			_, _ = send(body)
 			panic(http.ErrAbortHandler) // cuts the connection
 		case sinktest.LostLater:
 			fault.forward = func() error {
-				_, _, err := send(body)
+				_, err := send(body)
 				return err
 			}
 			close(fault.met)
@@ -130,32 +130,39 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			body = without(body, "objects", fault.Item)
 		}
 	}
-	response, reply, err := send(body)
+	answer, err := send(body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil && fault.Kind == sinktest.FailItem {
-		reply = withFailed(reply, fault.Item)
+		answer.body = withFailed(answer.body, fault.Item)
 	}
-	w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
-	w.WriteHeader(response.StatusCode)
-	_, _ = w.Write(reply)
+	w.Header().Set("Content-Type", answer.contentType)
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body)
+}
+
+// forwarded is the server's answer.
+type forwarded struct {
+	status      int
+	contentType string
+	body        []byte
 }
 
 // send sends a request on, whatever becomes of the one who asked.
-func (p *proxy) send(r *http.Request, body []byte) (*http.Response, []byte, error) {
+func (p *proxy) send(r *http.Request, body []byte) (*forwarded, error) {
 	request, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	request.Header = r.Header.Clone()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer response.Body.Close()
 	reply, err := io.ReadAll(response.Body)
-	return response, reply, err
+	return &forwarded{response.StatusCode, response.Header.Get("Content-Type"), reply}, err
 }
 
 // without takes an element out of a list in a JSON object.
