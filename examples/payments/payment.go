@@ -111,5 +111,5 @@ func (rawCodec) Decode(b []byte) ([]byte, error) { return bytes.Clone(b), nil }
 func rows[R any](now func() time.Time) stage.Codec[R] {
 	return codecs.New(1, now,
 		func(r R) ([]byte, error) { return json.Marshal(r) },
-		func(b []byte) (r R, err error) { return r, json.Unmarshal(b, &r) })
+		func(b []byte) (r R, err error) { err = json.Unmarshal(b, &r); return r, err })
 }
