@@ -106,6 +106,9 @@ func (q Query) Validate(dimensions int) error {
 	default:
 		return &QueryError{"mode", fmt.Sprintf("%q is not one of %s, %s and %s", q.Mode, ModeHybrid, ModeVector, ModeText)}
 	}
+	if len(q.Metadata) > rag.MaxMetadata {
+		return &QueryError{"metadata", fmt.Sprintf("has %d filters, more than %d", len(q.Metadata), rag.MaxMetadata)}
+	}
 	for _, pair := range q.Metadata {
 		if !strings.Contains(pair, "=") {
 			return &QueryError{"metadata", fmt.Sprintf("filter %q is not key=value", pair)}

@@ -343,6 +343,7 @@ func testSearchRefuses(t *testing.T, h Harness) {
 		{"vector", sinks.Query{Mode: sinks.ModeVector, Vector: make([]float32, h.Dimensions), K: 1}},
 		{"vector", sinks.Query{Mode: sinks.ModeVector, Vector: nan, K: 1}},
 		{"metadata", sinks.Query{Mode: sinks.ModeText, Text: "chunk", K: 1, Metadata: []string{"lang"}}},
+		{"metadata", sinks.Query{Mode: sinks.ModeText, Text: "chunk", K: 1, Metadata: slices.Repeat([]string{"a=b"}, rag.MaxMetadata+1)}},
 	} {
 		hits, err := h.Store.Search(context.Background(), c.query)
 		var queryError *sinks.QueryError

@@ -81,11 +81,15 @@ func findBinary() string {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return path
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
+	cache := os.Getenv("WAYMARK_CACHE")
+	if cache == "" {
+		folder, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		cache = filepath.Join(folder, "waymark")
 	}
-	path := filepath.Join(cache, "waymark", "bin", "weaviate-server")
+	path := filepath.Join(cache, "bin", "weaviate-server")
 	if _, err := os.Stat(path); err != nil {
 		return ""
 	}

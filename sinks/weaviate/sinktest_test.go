@@ -48,9 +48,10 @@ func dropCollections(t testing.TB, s *Store) {
 
 func TestSink(t *testing.T) {
 	for _, mode := range []struct {
-		name         string
-		grpc, tenant bool
-	}{{"REST", false, false}, {"gRPC", true, false}, {"tenant", true, true}} {
+		name   string
+		grpc   bool
+		tenant string
+	}{{"REST", false, ""}, {"gRPC and a tenant", true, "tenant-1"}} {
 		t.Run(mode.name, func(t *testing.T) {
 			server := needServer(t)
 			if mode.grpc && server.grpc == "" {
@@ -58,12 +59,9 @@ func TestSink(t *testing.T) {
 			}
 			sinktest.Run(t, func(t *testing.T) sinktest.Harness {
 				p := newProxy(t, server)
-				o := Options{URL: p.url, Collection: newCollection()}
+				o := Options{URL: p.url, Collection: newCollection(), Tenant: mode.tenant}
 				if mode.grpc {
 					o.GRPC = p.grpc
-				}
-				if mode.tenant {
-					o.Tenant = "tenant-1"
 				}
 				store := openStore(t, o)
 				dropCollections(t, store)
