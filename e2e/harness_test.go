@@ -35,7 +35,7 @@ func runTests(m *testing.M) int {
 	binary = os.Getenv("E2E_BINARY")
 	if binary == "" {
 		binary = filepath.Join(dir, "waymark")
-		build := exec.Command("go", "build", "-o", binary, "../cmd/waymark")
+		build := exec.Command("go", "build", "-tags", os.Getenv("E2E_TAGS"), "-o", binary, "../cmd/waymark")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
 			return 1
