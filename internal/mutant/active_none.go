@@ -1,0 +1,6 @@
+//go:build !mutant
+
+package mutant
+
+// Active is the mutant of this build.
+const Active Name = ""
