@@ -22,8 +22,8 @@ func (e *TopicsError) Error() string {
 	return "topics differ from the plan: " + strings.Join(lines, "; ")
 }
 
-// TopicChangedError: an input topic is not the one that this data folder has worked with, but the group's table still is.
-// Offsets in its rows mean nothing any more, and messages would count as old. Either remove the table as well, which starts
+// TopicChangedError says that an input topic is not the one that this data folder has worked with, but the group's table
+// still is. Offsets in its rows mean nothing any more, and messages would count as old. Either remove the table as well, which starts
 // the group anew, or raise the epoch, here and where the stage recognises messages (checkpoint.Rules).
 type TopicChangedError struct {
 	Group, Topic string

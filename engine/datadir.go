@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// DataDirError: the data folder of a process cannot be used.
+// DataDirError says why the data folder of a process cannot be used.
 type DataDirError struct {
 	Dir string
 	Err error
@@ -22,7 +22,7 @@ type DataDirError struct {
 func (e *DataDirError) Error() string { return fmt.Sprintf("data folder %s: %v", e.Dir, e.Err) }
 func (e *DataDirError) Unwrap() error { return e.Err }
 
-// ErrDataDirInUse: another process has the data folder.
+// ErrDataDirInUse is the cause where another process has the data folder.
 var ErrDataDirInUse = errors.New("in use by another process")
 
 // dataDir is the folder of one process. The operating system lets go of it when the process ends in any way.

@@ -60,10 +60,15 @@ func (c Config) Validate() error {
 	if c.CreateTopics && len(c.Topics) == 0 {
 		errs = append(errs, errors.New("create topics: there are no topics to create"))
 	}
-	for name, n := range map[string]int{"epoch": c.Epoch, "max in flight": c.MaxInFlight, "max in flight bytes": c.MaxInFlightBytes,
-		"drain timeout": int(c.DrainTimeout), "retry tries": c.Retry.Tries, "retry initial": int(c.Retry.Initial), "retry max": int(c.Retry.Max)} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("%s: is below zero", name))
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"epoch", c.Epoch}, {"max in flight", c.MaxInFlight}, {"max in flight bytes", c.MaxInFlightBytes}, {"drain timeout", int(c.DrainTimeout)},
+		{"retry tries", c.Retry.Tries}, {"retry initial", int(c.Retry.Initial)}, {"retry max", int(c.Retry.Max)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("%s: is below zero", f.name))
 		}
 	}
 	if r := c.Retry; r != (RetryPolicy{}) && (r.Tries == 0 || r.Initial == 0 || r.Max < r.Initial) {

@@ -219,6 +219,18 @@ func TestOneProcessPerDataDir(t *testing.T) {
 	}
 }
 
+// Half an application is worse than none: a group that cannot run at all ends the others.
+func TestAGroupThatCannotRunEndsTheOthers(t *testing.T) {
+	_, c := application(t)
+	inTheWay := filepath.Join(c.DataDir, "journal", "second", "running")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Run(t.Context(), c, chain(t)...); err == nil || !strings.Contains(err.Error(), "group second:") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
 func TestTopicsAreChecked(t *testing.T) {
 	_, c := application(t)
 	c.CreateTopics, c.Registerer = false, nil

@@ -76,12 +76,12 @@ func model(log []kafka.Record) (balances map[string]int64, counted map[string]bo
 			ID, Kind, Hold string
 			Amount         int64
 		}
-		account := string(rec.Key)
-		id, hold := account+"/"+p.ID, ""
 		if json.Unmarshal(rec.Value, &p) != nil || p.Kind == "" {
 			continue
 		}
-		if id, hold = account+"/"+p.ID, account+"/"+p.Hold; counted[id] {
+		account := string(rec.Key)
+		id, hold := account+"/"+p.ID, account+"/"+p.Hold
+		if counted[id] {
 			continue
 		}
 		counted[id] = true
