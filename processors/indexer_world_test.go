@@ -9,6 +9,7 @@ import (
 	"github.com/waymarkhq/waymark/processors"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/sinks"
 	"github.com/waymarkhq/waymark/sinks/sinktest"
 	"github.com/waymarkhq/waymark/stage"
 	"github.com/waymarkhq/waymark/stage/stagetest"
@@ -144,4 +145,19 @@ func attempt(s rag.Subject, n int) rag.Subject {
 func generation(s rag.Subject, n int) rag.Subject {
 	s.Revision.Generation = n
 	return s
+}
+
+// slowStore asks to be left alone.
+type slowStore struct{ *sinktest.Memory }
+
+func (slowStore) Remove(context.Context, string, rag.Removal) sinks.Result {
+	return sinks.Result{Outcome: sinks.Outage, Err: &sinks.RetryAfterError{After: 9 * time.Second, Err: errOdd}}
+}
+
+func wantAfter(t testing.TB, err error, after time.Duration) {
+	t.Helper()
+	var e *stage.Error
+	if !errors.As(err, &e) || e.Class != stage.ClassOutage || e.After != after {
+		t.Errorf("the error is %#v, want an outage of at least %v", err, after)
+	}
 }

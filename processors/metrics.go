@@ -122,6 +122,13 @@ func (m *Metrics) removed(o sinks.Outcome) {
 	m.objects.WithLabelValues(m.sink, outcome).Inc()
 }
 
+// took observes the time from a document record's timestamp to its final status.
+func (m *Metrics) took(d time.Duration) {
+	if m != nil {
+		m.endToEnd.Observe(d.Seconds())
+	}
+}
+
 // finals counts the versions that a progress record has ended.
 func (m *Metrics) finals(words []ledger.Word) {
 	if m == nil {

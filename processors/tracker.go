@@ -2,6 +2,7 @@ package processors
 
 import (
 	"context"
+	"time"
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
@@ -15,9 +16,38 @@ type Tracker struct {
 
 // Handle merges one event into its timeline.
 func (t *Tracker) Handle(_ context.Context, m stage.Message[rag.Event], row *ledger.TrackerRow) (stage.Result[ledger.TrackerRow], error) {
-	if m.DecodeError != nil || m.Tombstone {
+	e := m.Value
+	if m.DecodeError != nil || m.Tombstone || rag.EventKey(e.DocumentID, e.MessageID) != m.Key {
 		t.Metrics.ignored(StageTracker) // not ours; it belongs to no submission that could be named
 		return stage.Result[ledger.TrackerRow]{}, nil
 	}
-	return stage.Result[ledger.TrackerRow]{Row: ledger.ApplyEvent(row, m.Value)}, nil
+	next := ledger.ApplyEvent(row, e)
+	if took, ok := endToEnd(next, e.Revision); ok {
+		if _, before := endToEnd(row, e.Revision); !before {
+			t.Metrics.took(took)
+		}
+	}
+	return stage.Result[ledger.TrackerRow]{Row: next}, nil
+}
+
+// endToEnd is the time from the acceptance of a version to its first final status in a generation, once the timeline has
+// both, in whichever order they came. A replay is not accepted anew: how long an operator thought about it is not measured.
+func endToEnd(row *ledger.TrackerRow, rev rag.Revision) (time.Duration, bool) {
+	if row == nil || row.Revision.Version != rev.Version {
+		return 0, false
+	}
+	var accepted, ended time.Time
+	for _, e := range row.Events {
+		switch {
+		case e.Generation != rev.Generation:
+		case e.Status == rag.StatusAccepted:
+			accepted = e.At
+		case e.Status.Final() && (ended.IsZero() || e.At.Before(ended)):
+			ended = e.At
+		}
+	}
+	if accepted.IsZero() || ended.IsZero() {
+		return 0, false
+	}
+	return max(0, ended.Sub(accepted)), true
 }
