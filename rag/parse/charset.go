@@ -108,7 +108,7 @@ func decodeDeclared(content []byte, label string) (decoded, bool) {
 func wide(label string) bool { return strings.HasPrefix(strings.ToLower(label), "utf-16") }
 
 // decodeUTF16 recognises UTF-16 without a byte order mark: its ASCII characters, spaces and line breaks at least, have
-// their NUL byte always on the same side.
+// their NUL byte on the same side.
 func decodeUTF16(content []byte) (decoded, bool) {
 	var zeros [2]int
 	for i, b := range content {
@@ -120,11 +120,8 @@ func decodeUTF16(content []byte) (decoded, bool) {
 	if zeros[0] > zeros[1] {
 		name, side = "utf-16be", 0
 	}
-	if many, few := zeros[side], zeros[1-side]; many == 0 || few*20 > many {
-		return decoded{}, false
-	}
-	if utf8.Valid(content) && !fewBlocks(content, side) {
-		return decoded{}, false // ASCII with a few NUL bytes in it
+	if zeros[side] == 0 || utf8.Valid(content) && !fewBlocks(content, side) {
+		return decoded{}, false // no NUL bytes, or ASCII with a few of them
 	}
 	d, ok := decodeAs(content, name)
 	if !ok || !plausible(d.text) {

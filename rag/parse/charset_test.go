@@ -113,6 +113,22 @@ func TestBrokenBytesAreReplacedAndCounted(t *testing.T) {
 	}
 }
 
+func TestUndeclaredUTF8MayHaveAFewBrokenBytes(t *testing.T) {
+	if got := mustParse(t, Input{Content: []byte(russian + "\xff" + russian)}); got.Body != russian+"\ufffd"+russian {
+		t.Errorf("%q %q", got.Body, got.Warnings)
+	}
+}
+
+func TestASingleAccentTellsUTF8FromALatinDeclaration(t *testing.T) {
+	if got := mustParse(t, Input{Content: []byte("café"), DeclaredType: "text/plain; charset=windows-1252"}); got.Body != "café" {
+		t.Errorf("%q", got.Body)
+	}
+	// Two characters of GBK that are one of UTF-8 each: too few to contradict the sender.
+	if got := mustParse(t, Input{Content: []byte("\xc4\xa3\xc4\xb1"), DeclaredType: "text/plain; charset=gbk"}); got.Body != "模谋" {
+		t.Errorf("%q", got.Body)
+	}
+}
+
 func TestAnyBytesGiveValidTextOrAReason(t *testing.T) {
 	p := newParser(t)
 	rapid.Check(t, func(rt *rapid.T) {

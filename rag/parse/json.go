@@ -271,19 +271,21 @@ func (w *jsonWriter) stopRun() {
 	}
 }
 
-// lead writes the path before a value.
+// lead writes the path before a value, of a long one the end.
 func (w *jsonWriter) lead() {
-	path := string(w.path)
-	if len(path) > maxPath {
-		cut := len(path) - maxPath
+	path := w.path
+	if len(path) == 0 {
+		return
+	}
+	if cut := len(path) - maxPath; cut > 0 {
 		for !utf8.RuneStart(path[cut]) {
 			cut++
 		}
-		path = "…" + path[cut:]
+		path = path[cut:]
+		w.mark("…")
 	}
-	if path != "" {
-		w.mark(path + ": ")
-	}
+	w.mark(string(path))
+	w.mark(": ")
 }
 
 func (w *jsonWriter) pushKey(key string) {

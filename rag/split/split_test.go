@@ -160,12 +160,24 @@ func TestNothingIsRepeatedBelowAnotherHeading(t *testing.T) {
 
 func TestAHeadingStaysWithWhatFollows(t *testing.T) {
 	for sentences := range 12 {
-		d := new(doc).add(rag.BlockParagraph, "", paragraph(sentences+1, "x")).
-			add(rag.BlockHeading, "Two", "Two").add(rag.BlockHeading, "Two > Three", "Three").add(rag.BlockParagraph, "Two > Three", paragraph(6, "y"))
-		for _, s := range d.split(t, Options{Tokens: 64, Overlap: 10}) {
-			if strings.HasSuffix(s, "Two") || strings.HasSuffix(s, "Three") {
-				t.Errorf("%d sentences before: a piece ends in a heading: %q", sentences+1, s)
+		for _, follows := range []string{paragraph(6, "y"), sentence(58, "y")} {
+			d := new(doc).add(rag.BlockParagraph, "", paragraph(sentences+1, "x")).
+				add(rag.BlockHeading, "Two", "Two").add(rag.BlockHeading, "Two > Three", "Three").add(rag.BlockParagraph, "Two > Three", follows)
+			for _, s := range d.split(t, Options{Tokens: 64, Overlap: 10}) {
+				if strings.HasSuffix(s, "Two") || strings.HasSuffix(s, "Three") {
+					t.Errorf("%d sentences before: a piece ends in a heading: %q", sentences+1, s)
+				}
 			}
+		}
+	}
+}
+
+func TestAHeadingBeginsAPieceUnlessTheOneBeforeIsTiny(t *testing.T) {
+	for sentences, want := range map[int]int{1: 1, 3: 2} {
+		d := new(doc).add(rag.BlockParagraph, "", paragraph(sentences, "x")).
+			add(rag.BlockHeading, "Two", "Two").add(rag.BlockParagraph, "Two", paragraph(1, "y"))
+		if got := d.split(t, Options{Tokens: 64}); len(got) != want || want == 2 && !strings.HasPrefix(got[1], "Two\n") {
+			t.Errorf("%d sentences before: %q", sentences, got)
 		}
 	}
 }
