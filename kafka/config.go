@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/waymarkhq/waymark/internal/mutant"
 )
 
 // Sizes of records. A topic's max.message.bytes counts a whole batch with its overhead.
@@ -113,6 +115,9 @@ func setNet(s *sarama.Config) {
 func setProducer(s *sarama.Config) {
 	s.Producer.RequiredAcks = sarama.WaitForAll
 	s.Producer.Idempotent = true
+	if mutant.Active == mutant.AcksOne {
+		s.Producer.RequiredAcks, s.Producer.Idempotent = sarama.WaitForLocal, false
+	}
 	s.Producer.Partitioner = NewPartitioner
 	s.Producer.Return.Successes = true
 	s.Producer.Return.Errors = true
@@ -130,6 +135,9 @@ func setConsumer(s *sarama.Config) {
 	s.Consumer.IsolationLevel = sarama.ReadCommitted
 	// The newest offset would lose what was sent before a group's first commit.
 	s.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if mutant.Active == mutant.NewestOffset {
+		s.Consumer.Offsets.Initial = sarama.OffsetNewest
+	}
 	s.Consumer.Fetch.Default = mebibyte
 	// A larger record is fetched again with a larger size. With a maximum here, what is above it would be skipped.
 	s.Consumer.Fetch.Max = 0
