@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -61,6 +62,9 @@ func (p *partition) prepare(f *flight, in *input, raw rawMessage) {
 		p.r.env.Metrics.observe(p.r.group.name, in.topic, errFailed, 0)
 		p.apply(f, res, row)
 	default:
+		if mutant.Active == mutant.CommitBeforeUpsert {
+			f.finish()
+		}
 		p.batches[in.topic].add(batched{f, raw, m, len(raw.record.Value)})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/waymarkhq/waymark/internal/mutant"
 )
 
 // saveOffsetEvery bounds how much of the table is read again after a crash.
@@ -15,6 +17,9 @@ const saveOffsetEvery = 500
 // woke up, the owner before) and writes again every row whose record says something else: otherwise the stranger's row
 // would be the last one, and compaction would drop the good one (contract rule 12).
 func (s *rowStore) follow() {
+	if mutant.Active == mutant.OwnerNotFollowing {
+		return
+	}
 	for key := range s.p.r.dirty.take(s.p.id) {
 		s.rewrite(key)
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/IBM/sarama"
+
+	"github.com/waymarkhq/waymark/internal/mutant"
 )
 
 // gate is rule 1 of the delivery contract for one claimed topic and partition: it keeps the raw records in flight, bounds
@@ -115,6 +117,9 @@ func (g *gate) finish(offset int64, advance func(next int64)) {
 		moved = true
 	}
 	g.shrink()
+	if mutant.Active == mutant.UnorderedCommit {
+		g.mark, moved = max(g.mark, offset+1), true
+	}
 	if moved {
 		advance(g.mark)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -120,6 +121,9 @@ func (p *partition) pause(err error, class stage.Class, n int) bool {
 // classify is the class of an error; an outage counts as one only while the canary fails too (contract rule 9).
 func (p *partition) classify(err error) stage.Class {
 	class := stage.ClassOf(err)
+	if mutant.Active == mutant.OutageIsAttempt && class == stage.ClassOutage {
+		return stage.ClassTransient
+	}
 	if class != stage.ClassOutage || p.r.group.canary == nil || errors.Is(err, stage.ErrNewerFormat) {
 		return class
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
@@ -80,6 +81,9 @@ func (c *Chunker) incoming(r stage.Record) (submission, ledger.Incoming, rag.Sub
 	pos := c.Place.of(r)
 	s := c.read(r, pos)
 	v, err := c.Place.version(pos.Offset)
+	if mutant.Active == mutant.WallClockVersions {
+		v, err = c.Place.version(c.Now().UnixMilli() & rag.MaxOffset)
+	}
 	in := ledger.Incoming{MessageID: s.doc.MessageID, ForeignID: pos.String(), Hash: s.hash, Delete: s.doc.Delete, Version: v, At: r.Timestamp}
 	if from, ok := c.Place.origin(r); ok {
 		in.ForeignID, in.Origin = from.String(), &ledger.Origin{Partition: from.Partition, Offset: from.Offset}
@@ -278,7 +282,11 @@ func (c *Chunker) OnFailure(_ context.Context, r stage.Record, class stage.Class
 }
 
 func (c *Chunker) dead(s rag.Subject, at time.Time, f *rag.Failure) []stage.Output {
-	return []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil), c.Topics.verdict(s, at, rag.StatusDead, f)}
+	outs := []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil), c.Topics.verdict(s, at, rag.StatusDead, f)}
+	if mutant.Active == mutant.TwoAuthors {
+		outs = append(outs, c.Topics.event(StageChunker, s, rag.StatusDead, at, 0, f))
+	}
+	return outs
 }
 
 func (c *Chunker) ended(s rag.Subject, at time.Time, status rag.Status, base rag.Version, identity rag.Hash) []stage.Output {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/wire"
@@ -58,6 +59,9 @@ func (d *DeadLetters) Retries() stage.Timer[ledger.LetterRow] {
 		Fire: func(_ context.Context, id string, row *ledger.LetterRow, valid func() bool) ([]stage.Output, error) {
 			if !valid() {
 				return nil, nil
+			}
+			if mutant.Active == mutant.TimerEffectUnheld {
+				return []stage.Output{d.Topics.Replays.Record(row.Subject.DocumentID, rag.Replay{Subject: row.Subject, Position: row.Position, Original: row.Original})}, nil
 			}
 			return []stage.Output{d.Topics.Commands.Record(id, rag.Command{Kind: rag.CommandDue, LetterID: id, Subject: row.Subject, At: d.Now(), Position: row.Position})}, nil
 		},

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/embed"
 	"github.com/waymarkhq/waymark/rag/wire"
@@ -51,6 +53,9 @@ func (e *Embedder) HandleBatch(ctx context.Context, b stage.Batch[rag.Chunk, wir
 	for i, m := range b.Messages {
 		if of[i].vector == nil {
 			res.Errors[i] = of[i].err
+			continue
+		}
+		if mutant.Active == mutant.CacheHitSilent && !slices.Contains(missing, of[i]) {
 			continue
 		}
 		res.Outputs = append(res.Outputs, e.Topics.Vectors.Record(m.Value.DocumentID, rag.Vector{Chunk: m.Value, Values: of[i].vector}))

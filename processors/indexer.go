@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/sinks"
@@ -122,14 +123,17 @@ const (
 func (x *Indexer) Removals() stage.Timer[ledger.DocumentRow] {
 	return stage.Timer[ledger.DocumentRow]{
 		Next: func(row *ledger.DocumentRow) (time.Time, bool) {
-			_, at, ok := ledger.FirstDue(row)
+			r, at, ok := ledger.FirstDue(row)
+			if mutant.Active == mutant.RemovedAtCompletion && !r.Exact {
+				at = time.Time{}
+			}
 			return at, ok
 		},
 		Later: func(row *ledger.DocumentRow) []time.Time {
 			return slices.Collect(maps.Values(row.Due))
 		},
 		MinDelay: func(row *ledger.DocumentRow) time.Duration {
-			if r, _, ok := ledger.FirstDue(row); ok && !r.Exact {
+			if r, _, ok := ledger.FirstDue(row); ok && !r.Exact && mutant.Active != mutant.RemovedAtCompletion {
 				return x.Settings.RemovalDelay
 			}
 			return 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/wire"
@@ -58,6 +59,9 @@ func (x *Indexer) original(ctx context.Context, pos rag.Position) (raw rag.Raw, 
 	if size := rawSize(raw); x.MaxLetterBytes > 0 && size > x.MaxLetterBytes-letterOverhead {
 		return rag.Raw{Timestamp: raw.Timestamp}, fmt.Sprintf("the record %s is too large for a letter: it has %d bytes with its headers; the SHA-256 of its value is %x",
 			pos, size, sha256.Sum256(raw.Value)), nil
+	}
+	if mutant.Active == mutant.LetterHoldsChunk {
+		raw = rag.Raw{Key: raw.Key, Value: []byte("a chunk"), Timestamp: raw.Timestamp}
 	}
 	return raw, "", nil
 }

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/sinks"
@@ -57,10 +58,10 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	w.x.Metrics.stored(results, w.x.Now().Sub(start))
 	var ambiguous []int
 	for j, i := range w.todo {
-		switch r := results[j]; r.Outcome {
-		case sinks.Done:
+		switch r := results[j]; {
+		case confirmed(r.Outcome):
 			w.written = append(w.written, i)
-		case sinks.Ambiguous:
+		case r.Outcome == sinks.Ambiguous:
 			ambiguous = append(ambiguous, i)
 			w.repair[i] = true
 		default:
@@ -80,6 +81,17 @@ func (w *batchWrite) round(ctx context.Context) bool {
 		}
 		return false
 	}
+}
+
+// confirmed: the store has acknowledged the object.
+func confirmed(o sinks.Outcome) bool {
+	switch mutant.Active {
+	case mutant.ItemErrorsIgnored:
+		return o == sinks.Done || o == sinks.Rejected || o == sinks.Transient
+	case mutant.AmbiguousIsDone:
+		return o == sinks.Done || o == sinks.Ambiguous
+	}
+	return o == sinks.Done
 }
 
 // prepare drops what need not or must not be written and makes objects of the rest; todo shrinks accordingly.

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+
+	"github.com/waymarkhq/waymark/internal/mutant"
 )
 
 // chunkNamespace is the UUID namespace of chunk ids. It never changes: ids in every store depend on it.
@@ -12,11 +14,16 @@ var chunkNamespace = uuid.MustParse("6f0c9c5e-3c0b-5b39-9d53-3b1f0a2f7c11")
 // ChunkID is deterministic, so that writing a chunk again overwrites it: UUIDv5 of tenant, document id, version,
 // generation and index (RFC 9562, section 5.5).
 func ChunkID(tenant, documentID string, rev Revision, index int) uuid.UUID {
+	if mutant.Active == mutant.RandomChunkIDs {
+		return uuid.New()
+	}
 	h := newHasher("chunk")
 	h.add([]byte(tenant))
 	h.add([]byte(documentID))
 	h.add([]byte(strconv.FormatInt(int64(rev.Version), 10)))
-	h.add([]byte(strconv.Itoa(rev.Generation)))
+	if mutant.Active != mutant.IDsWithoutGeneration {
+		h.add([]byte(strconv.Itoa(rev.Generation)))
+	}
 	h.add([]byte(strconv.Itoa(index)))
 	return uuid.NewSHA1(chunkNamespace, h.buf)
 }

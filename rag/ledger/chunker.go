@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 )
 
@@ -84,7 +85,7 @@ func DecideDocument(row *ChunkerRow, join *DocumentRow, in Incoming) ChunkerDeci
 	switch known := identify(row, in); {
 	case known == idOld:
 		return ChunkerDecision{Action: ActOld, MessageID: in.MessageID}
-	case known == idDuplicate:
+	case known == idDuplicate || known == idRedelivery && mutant.Active == mutant.DropOnSeen:
 		d := ChunkerDecision{Action: ActDuplicate, MessageID: in.MessageID}
 		if next := row.clone(); next.forwarded(in) {
 			d.Row = next
@@ -168,7 +169,7 @@ func isUnchanged(row *ChunkerRow, join *DocumentRow, in Incoming) bool {
 		join.Served.Revision.Version >= in.Version {
 		return false
 	}
-	if row.Latest == join.Fence {
+	if row.Latest == join.Fence || mutant.Active == mutant.UnchangedUnconfirmed {
 		return true
 	}
 	if row.Latest != in.Version {

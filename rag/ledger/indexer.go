@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 )
 
@@ -112,6 +113,9 @@ func (c *change) word() {
 		w.Count, w.ContentIdentity, w.Warnings = c.p.Count, c.p.ContentIdentity, c.p.Warnings
 		w.Attempt = max(w.Attempt, c.p.Attempt)
 		c.row.Work[rev] = w
+		if mutant.Active == mutant.FenceOnAcceptance {
+			c.moveFence()
+		}
 		c.complete()
 	case rag.ProgressDelete:
 		first := c.row.first(rev)
@@ -181,7 +185,7 @@ func (c *change) complete() {
 func (c *change) serve(s Served, first bool) {
 	c.row.Served = s
 	c.moveFence()
-	if !first {
+	if !first && mutant.Active != mutant.NoStaleDelete {
 		c.remove(false, s.Revision)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -21,6 +23,9 @@ const maxSentenceBytes = 4 << 10
 // DecodeLetter gives l back, except that sentences (the failure's message, why the original was lost) are cut at 4 KiB and made valid
 // UTF-8, the original's timestamp is kept in milliseconds, and Subject.Partition is taken to be Position.Partition.
 func LetterRecord(l rag.Letter) (key, value []byte, headers []stage.Header) {
+	if mutant.Active == mutant.LetterReencoded {
+		l.Original.Value = []byte(strings.ToValidUTF8(string(l.Original.Value), "\uFFFD"))
+	}
 	headers = make([]stage.Header, 0, len(l.Original.Headers)+20)
 	for _, h := range l.Original.Headers {
 		headers = append(headers, stage.Header(h))

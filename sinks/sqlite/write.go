@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/sinks"
 )
@@ -109,6 +110,9 @@ func (s *Store) putAll(ctx context.Context, rows []row, todo []int) (failed int,
 // Remove implements sinks.Sink, in transactions of at most 500 chunks.
 func (s *Store) Remove(ctx context.Context, documentID string, r rag.Removal) sinks.Result {
 	condition := "(version, generation) < (?, ?)"
+	if mutant.Active == mutant.RemoveAllOthers {
+		condition = "(version, generation) <> (?, ?)"
+	}
 	if r.Exact {
 		condition = "(version, generation) = (?, ?)"
 	}
