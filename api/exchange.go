@@ -36,8 +36,6 @@ func newExchange(w http.ResponseWriter, r *http.Request, c Config) (*exchange, *
 	x := &exchange{ResponseWriter: w, rc: http.NewResponseController(w), write: c.WriteTimeout, gone: r.Context().Done()}
 	// A peer that has sent its request may close that half and wait for the answer: its end must not cancel the work.
 	r = r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), exchangeKey{}, x))
-	// A deadline of the answer before on this connection must not meet this one.
-	_ = x.rc.SetWriteDeadline(time.Time{})
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body = &pacedBody{body: r.Body, rc: x.rc, idle: c.BodyTimeout, expect: r.Header.Get("Expect") != ""}
 		x.body.extend()
@@ -131,13 +129,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	b.waited += time.Since(before)
 	b.got += int64(n)
-	if errors.Is(err, io.EOF) {
-		b.done = true
-		// The server watches the connection from here on; a deadline that struck then would cancel the request.
-		_ = b.rc.SetReadDeadline(time.Time{})
-	} else if err != nil {
-		b.failed = true
-	}
+	b.done = errors.Is(err, io.EOF) // net/http takes the deadline away then
+	b.failed = err != nil && !b.done
 	return n, err
 }
 

@@ -40,7 +40,7 @@ type statsOutput struct{ Body Stats }
 func (s *Server) stats(ctx context.Context, _ *struct{}) (*statsOutput, error) {
 	stats, err := s.deps.Stats.Stats(ctx)
 	if err != nil {
-		return nil, s.readProblem("counting", err)
+		return nil, s.awayProblem("counting", "counts_unavailable", err)
 	}
 	return &statsOutput{Body: stats}, nil
 }

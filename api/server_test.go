@@ -88,6 +88,10 @@ func TestStats(t *testing.T) {
 	if got.Documents[rag.StatusIndexed] != 3 || got.DeadLetters[rag.LetterWaiting] != 1 || got.Lag["chunker"] != 2 || got.Store.Chunks != 9 {
 		t.Errorf("stats %+v", got)
 	}
+	world.Stats.Err = errors.New("store: connection refused")
+	if p := s.get("/v1/stats").problem(503, "unavailable"); p.Reason != "counts_unavailable" {
+		t.Errorf("reason %q", p.Reason)
+	}
 }
 
 func TestMetricsCountOperationsNeverIDs(t *testing.T) {
@@ -155,7 +159,7 @@ func TestShutdownFinishesSubmissionsAndEndsWaiting(t *testing.T) {
 	submitted, waited := make(chan answer, 1), make(chan answer, 1)
 	go func() { submitted <- s.postJSON("/v1/documents", `{"text":"x"}`) }()
 	go func() {
-		waited <- s.postJSON("/v1/messages:wait", `{"messages":[{"message_id":"m"}],"timeout_seconds":9}`)
+		waited <- s.postJSON("/v1/messages:wait", `{"messages":[{"message_id":"m"}],"timeout_seconds":30}`)
 	}()
 	receive(t, "the submission", world.Publisher.Entered)
 	eventually(t, "one request waits", func() bool { return world.Messages.Looks() > 1 })

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
 	"strings"
 	"testing"
@@ -195,6 +196,41 @@ func TestExpect100ContinueIsAnswered(t *testing.T) {
 	s.read(conn).wants(http.StatusAccepted)
 }
 
+// The answer before leaves its deadline on the connection; the 100 Continue must not meet it.
+func TestExpect100ContinueOnAUsedConnection(t *testing.T) {
+	const timeout = 20 * time.Millisecond
+	s := start(t, api.Config{WriteTimeout: timeout}, apitest.NewWorld())
+	conn := s.dial()
+	write(t, conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	s.read(conn).wants(http.StatusOK)
+	s.postJSON("/v1/messages:wait", `{"messages":[{"message_id":"none"}],"timeout_seconds":0.05}`).wants(http.StatusOK) // lets the time pass
+	write(t, conn, "PUT /v1/documents/a HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+	interim := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+	if _, err := io.ReadFull(conn, interim); err != nil || !strings.HasPrefix(string(interim), "HTTP/1.1 100") {
+		t.Fatalf("%q %v", interim, err)
+	}
+	write(t, conn, "body")
+	s.read(conn).wants(http.StatusAccepted)
+}
+
+// Many clients send everything before they read anything: a refusal must reach them too, not a reset connection.
+func TestAClientThatSendsBeforeItReadsGetsItsRefusal(t *testing.T) {
+	const size = 100 << 20
+	s := start(t, api.Config{}, apitest.NewWorld())
+	for _, length := range []string{fmt.Sprintf("Content-Length: %d", size), "Transfer-Encoding: chunked"} {
+		conn := s.dial()
+		write(t, conn, "PUT /v1/documents/a HTTP/1.1\r\nHost: localhost\r\n"+length+"\r\n\r\n")
+		var body io.Writer = conn
+		if !strings.HasPrefix(length, "Content") {
+			body = httputil.NewChunkedWriter(conn)
+		}
+		if _, err := io.Copy(body, &endless{size}); err != nil {
+			t.Fatalf("%s: the connection broke while the body was sent: %v", length, err)
+		}
+		s.read(conn).problem(413, "too-large")
+	}
+}
+
 func TestAReaderThatStandsStillIsLetGo(t *testing.T) {
 	world := apitest.NewWorld()
 	text := strings.Repeat("x", 1<<20)
@@ -234,8 +270,12 @@ func TestDeadlinesDoNotReachIntoTheNextRequest(t *testing.T) {
 		// It waits longer than either deadline before it answers.
 		write(t, conn, "GET /v1/messages/none HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		s.read(conn).problem(404, "not-visible-yet")
+		before := time.Now()
 		body := `{"messages":[{"message_id":"none"}],"timeout_seconds":0.1}`
 		write(t, conn, fmt.Sprintf("POST /v1/messages:wait HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 		s.read(conn).wants(http.StatusOK)
+		if waited := time.Since(before); waited < 100*time.Millisecond {
+			t.Errorf("the deadline of the body ended the wait after %s", waited)
+		}
 	}
 }

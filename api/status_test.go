@@ -71,9 +71,9 @@ func TestReadersThatFail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			world := apitest.NewWorld()
 			world.AddIndexed("a", 1, time.Unix(1, 0), "x")
-			world.Documents.Err, world.Messages.Err, world.Letters.Err, world.Stats.Err = c.err, c.err, c.err, c.err
+			world.Documents.Err, world.Messages.Err, world.Letters.Err = c.err, c.err, c.err
 			s := start(t, api.Config{}, world)
-			for _, path := range []string{"/v1/documents", "/v1/documents/a", "/v1/messages/m", "/v1/dead-letters", "/v1/dead-letters/x", "/v1/dead-letters/x/payload", "/v1/stats", "/v1/search?q=x"} {
+			for _, path := range []string{"/v1/documents", "/v1/documents/a", "/v1/messages/m", "/v1/dead-letters", "/v1/dead-letters/x", "/v1/dead-letters/x/payload", "/v1/search?q=x"} {
 				a := s.get(path)
 				p := a.problem(c.status, c.kind)
 				if p.Reason != c.reason || a.header.Get("Retry-After") != c.after {
