@@ -5,6 +5,7 @@ import (
 	"mime"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
 
@@ -22,10 +23,8 @@ func detect(in Input) (detected, error) {
 	declared, charset := declaredType(in.DeclaredType)
 	isText := strings.HasPrefix(declared, "text/") || readable[declared] != ""
 	d, ok := decode(in.Content, charset, isText)
-	if ok && foreign(in.Content, d.text) {
-		ok = false
-	}
-	if !ok {
+	asSaid := declared == TypePlain && utf8.Valid(in.Content) // a text may even begin as a PDF document does
+	if !ok || !asSaid && foreign(in.Content, d.text) {
 		return detected{}, errUnsupported(mimetype.Detect(in.Content).String())
 	}
 	kind := textKind(trimMark(d.text), declared, in.Name)

@@ -52,7 +52,8 @@ func TestUnsupportedTypesAreNamed(t *testing.T) {
 		content, declared, file, want string
 	}{
 		{"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n", "", "a.pdf", "a PDF document (application/pdf)"},
-		{"%PDF-1.7\n1 0 obj\n", "text/plain", "a.txt", "a PDF document (application/pdf)"},
+		{"%PDF-1.7\n1 0 obj\n", "", "a.txt", "a PDF document (application/pdf)"},
+		{"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n", "text/plain", "", "a PDF document (application/pdf)"},
 		{"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "text/plain", "", "an image (image/png)"},
 		{"GIF89a\x01\x00\x01\x00\x00\x00", "", "", "an image (image/gif)"},
 		{"PK\x03\x04\x14\x00\x00\x00\x08\x00", "", "", "a ZIP archive (application/zip)"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -78,7 +79,7 @@ func checkText(t testing.TB, text Text) {
 func TestPlainTextIsKeptByteForByte(t *testing.T) {
 	for _, s := range []string{
 		"one line", "  indented\n\n\n\tand more  \r\nwith CRLF\r\n", "ünïcödé\u00a0\u2003漢字 🙂\n", "\ufeffwith a mark", "a\x00b\x1bc", " \x0c page two ",
-		"<html>about HTML</html>", `{"about": "JSON"}`, "# about Markdown", "%!x", "BM 12", "{broken",
+		"<html>about HTML</html>", `{"about": "JSON"}`, "# about Markdown", "%PDF-1.7 begins a PDF document", `{\rtf1 begins another}`, "GIF89a\x01\x02", "BM 12", "{broken",
 	} {
 		text := mustParse(t, Input{Content: []byte(s), DeclaredType: "text/plain; charset=utf-8"})
 		if text.Body != s || text.Type != TypePlain {
@@ -152,4 +153,25 @@ func TestTheTimeLimitIsTheDocumentsFaultAndTheContextIsNot(t *testing.T) {
 	if _, err := p.Parse(ctx, in); !errors.Is(err, context.Canceled) || errors.As(err, &e) {
 		t.Errorf("canceled: %v", err)
 	}
+}
+
+func TestAParserIsSafeForConcurrentUse(t *testing.T) {
+	p := newParser(t)
+	inputs := []Input{
+		{Content: []byte("<title>a</title><p>b"), DeclaredType: TypeHTML}, {Content: []byte("# a\n\nb"), DeclaredType: TypeMarkdown},
+		{Content: []byte(`{"a": "b"}`), DeclaredType: TypeJSON}, {Content: encode(t, "windows-1251", russian)},
+	}
+	var wg sync.WaitGroup
+	for _, in := range inputs {
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					if _, err := p.Parse(context.Background(), in); err != nil {
+						t.Errorf("%q: %v", in.DeclaredType, err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/waymarkhq/waymark/rag"
@@ -225,4 +227,27 @@ func TestTextWithoutSpacesIsCutAtClusters(t *testing.T) {
 			t.Errorf("%s: %d pieces", name, len(pieces))
 		}
 	}
+}
+
+func TestASplitterIsSafeForConcurrentUse(t *testing.T) {
+	s, err := New(Options{Tokens: 64, Overlap: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := prose(20_000)
+	want, err := s.Split(context.Background(), text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 10 {
+				if got, err := s.Split(context.Background(), text, nil); err != nil || !slices.Equal(got, want) {
+					t.Errorf("got %d pieces of %d, %v", len(got), len(want), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
