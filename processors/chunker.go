@@ -107,7 +107,7 @@ func (c *Chunker) Handle(ctx context.Context, m stage.Message[[]byte], row *ledg
 	if s.noKey { // no row to look at: its key is not a document's
 		return stage.Result[ledger.ChunkerRow]{Outputs: c.dead(subject, m.Record.Timestamp, s.reject)}, nil
 	}
-	d := ledger.DecideDocument(row, stage.Joined(m, c.Topics.IndexerTable), in)
+	d := decide(row, stage.Joined(m, c.Topics.IndexerTable), in)
 	subject.MessageID = d.MessageID
 	res := stage.Result[ledger.ChunkerRow]{}
 	if d.Row != nil {
@@ -118,6 +118,16 @@ func (c *Chunker) Handle(ctx context.Context, m stage.Message[[]byte], row *ledg
 	c.Metrics.decided(d)
 	res.Outputs, err = c.outputs(ctx, d, subject, s, m.Record.Timestamp, in)
 	return res, err
+}
+
+// decide says what a record means. The row of a forwarded duplicate is written again even where it notes nothing new: when
+// the record was delivered before, its row may not have reached the table.
+func decide(row *ledger.ChunkerRow, join *ledger.DocumentRow, in ledger.Incoming) ledger.ChunkerDecision {
+	d := ledger.DecideDocument(row, join, in)
+	if d.Action == ledger.ActDuplicate && d.Row == nil && in.Origin != nil {
+		d.Row = row
+	}
+	return d
 }
 
 func (c *Chunker) outputs(ctx context.Context, d ledger.ChunkerDecision, subject rag.Subject, s submission, at time.Time, in ledger.Incoming) ([]stage.Output, error) {
@@ -271,7 +281,7 @@ func (c *Chunker) OnFailure(_ context.Context, r stage.Record, class stage.Class
 	case c.stray(r, s): // its forward could not be sent
 		return stage.Result[ledger.ChunkerRow]{Outputs: c.dead(c.foreign(r, subject), r.Timestamp, dead(f))}, nil
 	case !s.noKey:
-		d := ledger.DecideDocument(row, nil, in)
+		d := decide(row, nil, in)
 		if d.Action == ledger.ActDuplicate || d.Action == ledger.ActOld {
 			return stage.Result[ledger.ChunkerRow]{Row: d.Row}, nil
 		}

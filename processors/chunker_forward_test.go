@@ -78,6 +78,17 @@ func TestForwardedTwiceIsOneSubmission(t *testing.T) {
 	}
 }
 
+// Where it was forwarded from is noted even of a duplicate, and written again when it is delivered again.
+func TestForwardedDuplicateIsNoted(t *testing.T) {
+	run := chunkerKit(t, newChunker(), noRow).Run(document("doc", "m1", "forwarded"), landed(chunkerForward("doc", "m1", 7)))
+	if got := len(run.Outputs()); got != 4 {
+		t.Errorf("sent %v", told(t, run.Outputs()))
+	}
+	if row := stagetest.Row[ledger.ChunkerRow](run, "doc"); row.Forwarded[librdkafka([]byte("doc"))] != version(7) {
+		t.Errorf("the row is %+v", row)
+	}
+}
+
 func TestForwardedTwiceDiesOnce(t *testing.T) {
 	c := newChunker()
 	out := chunkerKit(t, c, noRow).Run(stagetest.Raw(stray("two", header("content-type", "text/plain"), header("message-id", "m1"))).Offset(70)).Outputs()[0]
@@ -184,4 +195,10 @@ func original(r stage.Record) rag.Raw {
 		raw.Headers = append(raw.Headers, rag.Header(h))
 	}
 	return raw
+}
+
+// chunkerForward is a record as it was forwarded from an offset of librdkafka's partition.
+func chunkerForward(key, messageID string, offset int64) stage.Output {
+	return stage.Output{Topic: "documents", Key: []byte(key), Value: []byte("forwarded"), Headers: []stage.Header{header("message-id", messageID),
+		header("content-type", "text/plain"), header(processors.OriginHeader, fmt.Sprintf("documents@3-%d-%d", librdkafka([]byte(key)), offset))}}
 }

@@ -191,7 +191,11 @@ func (r *runner) fire(at rowKey, local rows) (e effect, err error) {
 	if err != nil {
 		return e, fmt.Errorf("the timer fails: %w", err)
 	}
-	return r.effect(at, result{outputs: outs})
+	e, err = r.effect(at, result{outputs: outs})
+	for i := range e.outputs {
+		e.outputs[i].timer = true
+	}
+	return e, err
 }
 
 // withRow decodes a row for f and looks whether f has left it alone. A nil store has no rows.

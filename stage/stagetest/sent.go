@@ -8,10 +8,12 @@ import (
 	"github.com/waymarkhq/waymark/stage"
 )
 
-// sent is a record that was acknowledged. stream names topic and key, within which order counts; id is all of it.
+// sent is a record that was acknowledged. stream names topic and key, within which order counts; id is all of it. What a
+// timer sends comes when it comes.
 type sent struct {
 	out        stage.Output
 	stream, id int
+	timer      bool
 }
 
 // names are short for long texts.
@@ -95,7 +97,7 @@ func compare(want, got []sent) difference {
 func lastTimes(list []sent) map[int][]int {
 	streams, seen := map[int][]int{}, map[int]bool{}
 	for _, s := range slices.Backward(list) {
-		if !seen[s.id] {
+		if !s.timer && !seen[s.id] {
 			seen[s.id] = true
 			streams[s.stream] = append(streams[s.stream], s.id)
 		}
