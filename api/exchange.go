@@ -81,22 +81,38 @@ func (x *exchange) Write(b []byte) (int, error) {
 	return n, nil
 }
 
+// Bounds of lingering, see finish.
+const (
+	lingerPause = 2 * time.Second  // without a byte
+	lingerTime  = 30 * time.Second // as a whole
+	lingerBytes = 512 << 20
+)
+
 // finish lets a peer that is still sending a refused body read the answer: closing at once would reset the connection
-// under it. What comes in is thrown away, for a short time and up to a bound.
-func (x *exchange) finish() {
-	const (
-		lingerTime  = 2 * time.Second
-		lingerBytes = 512 << 20
-	)
-	if x.status < http.StatusBadRequest || !x.body.unread() || x.body.failed || x.body.expect {
+// under it. What comes in is thrown away, within bounds and until the server drains.
+func (x *exchange) finish(draining <-chan struct{}) {
+	if x.status < http.StatusBadRequest || !x.body.unread() || x.body.failed || x.body.expect || x.broken {
 		return
 	}
-	if x.broken || x.rc.Flush() != nil {
+	if x.rc.Flush() != nil {
 		return
 	}
-	_ = x.rc.SetReadDeadline(time.Now().Add(lingerTime))
 	defer func() { _ = x.rc.SetWriteDeadline(time.Now().Add(x.write)) }()
-	_, _ = io.CopyN(io.Discard, x.body.body, lingerBytes)
+	end := time.Now().Add(lingerTime)
+	buf := make([]byte, 16<<10)
+	for left := lingerBytes; left > 0 && time.Now().Before(end); {
+		select {
+		case <-draining:
+			return
+		default:
+		}
+		_ = x.rc.SetReadDeadline(time.Now().Add(lingerPause))
+		n, err := x.body.body.Read(buf)
+		if err != nil {
+			return
+		}
+		left -= n
+	}
 }
 
 // pacedBody moves the read deadline with every read: at most idle without a byte, and on average MinBodyRate. Only time

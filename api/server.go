@@ -107,7 +107,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.meters.requests.WithLabelValues(x.label, strconv.Itoa(x.status)).Inc()
 		s.meters.seconds.WithLabelValues(x.label).Observe(time.Since(begin).Seconds())
 	}()
-	defer x.finish()
+	defer x.finish(s.draining)
 	defer func() {
 		if v := recover(); v != nil {
 			s.panicked(x, v)
