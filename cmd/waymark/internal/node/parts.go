@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -24,7 +23,6 @@ import (
 	"github.com/waymarkhq/waymark/rag/parse"
 	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/sinks"
-	"github.com/waymarkhq/waymark/sinks/sqlite"
 )
 
 // store is what the process needs of a vector store.
@@ -98,10 +96,7 @@ func (n *Node) openStore(ctx context.Context) error {
 			return fmt.Errorf("asking the embedding service for the length of its vectors: %w", err)
 		}
 	}
-	if n.cfg.Store.Kind != "sqlite" {
-		return fmt.Errorf("store.kind %q is not available", n.cfg.Store.Kind)
-	}
-	s, err := sqlite.Open(ctx, filepath.Clean(n.cfg.Store.Path), sqlite.Options{Model: n.parts.embedder.Model(), Dimensions: n.parts.embedder.Dimensions()})
+	s, err := n.awaitStore(ctx)
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}
@@ -118,7 +113,7 @@ func (n *Node) pipelineOptions() pipeline.Options {
 		ReadSettings: fmt.Sprintf("%s;%s", parse.Version, n.parts.splitter.Settings()),
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
-		Sink:         n.parts.store, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
+		Sink:         n.parts.store, Tenant: n.cfg.Weaviate.Tenant, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
 		Reader: n.parts.reader, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: fault.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
 	}
@@ -152,6 +147,6 @@ func (n *Node) env(role, instance string, topicIDs map[string]string, metrics *e
 				n.topics.Tables.Embedder: {After: kafka.EmbedderRetention, WrittenAt: codecs.WrittenAt},
 			}}),
 		Journal: n.path("state", role+".running"), Suspicions: n.suspicions,
-		InstanceID: instance, Log: log, Metrics: metrics, Jitter: rand.Float64,
+		Stage: role, InstanceID: instance, Log: log, Metrics: metrics, Jitter: rand.Float64,
 	}
 }

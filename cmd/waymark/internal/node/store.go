@@ -1,0 +1,61 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/waymarkhq/waymark/sinks"
+	"github.com/waymarkhq/waymark/sinks/sqlite"
+	"github.com/waymarkhq/waymark/sinks/weaviate"
+)
+
+// storePatience is how long a process waits for a store that starts beside it.
+const storePatience = 60 * time.Second
+
+// awaitStore opens the store; one that is not there yet is waited for. What waiting cannot mend, vectors of another model,
+// is refused at once.
+func (n *Node) awaitStore(ctx context.Context) (store, error) {
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	told := false
+	for {
+		s, err := n.dialStore(ctx)
+		var space *sinks.SpaceError
+		if err == nil || n.cfg.Store.Kind == "sqlite" || errors.As(err, &space) {
+			return s, err
+		}
+		if !told {
+			n.log.Warn("waiting for the store", "error", err, "patience", storePatience.String())
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (n *Node) dialStore(ctx context.Context) (store, error) {
+	model, dimensions := n.parts.embedder.Model(), n.parts.embedder.Dimensions()
+	switch n.cfg.Store.Kind {
+	case "sqlite":
+		return opened(sqlite.Open(ctx, filepath.Clean(n.cfg.Store.Path), sqlite.Options{Model: model, Dimensions: dimensions}))
+	case "weaviate":
+		w := n.cfg.Weaviate
+		return opened(weaviate.Open(ctx, weaviate.Options{URL: w.URL, GRPC: w.GRPC, APIKey: w.APIKey.Reveal(),
+			Collection: w.Collection, Tenant: w.Tenant, Model: model, Dimensions: dimensions}))
+	}
+	return nil, fmt.Errorf("store.kind %q is not available", n.cfg.Store.Kind)
+}
+
+// opened keeps a nil store of a type from becoming a store that is not nil.
+func opened[S store](s S, err error) (store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
