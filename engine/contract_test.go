@@ -82,7 +82,7 @@ func TestCommitWaitsForTheSlowest(t *testing.T) {
 	}
 	stop() // commits what may be committed
 	if offset := w.committed("k"); offset > 0 {
-		t.Errorf("committed %d, with offset 0 not done", offset)
+		t.Fatalf("committed %d, with offset 0 not done", offset)
 	}
 	w.run("a", group(t, engine.Input(in, echo), engine.Table(countsCodec{}, mergeCounts)))
 	w.waitCommitted("k", 3)
@@ -108,7 +108,7 @@ func TestCommitWaitsForTheBatch(t *testing.T) {
 	kafkatest.Receive(t, "the batch to begin", begun)
 	stop()
 	if offset := w.committed("k"); offset > 0 {
-		t.Errorf("committed %d while the batch was being written", offset)
+		t.Fatalf("committed %d while the batch was being written", offset)
 	}
 	w.run("a", group(t, engine.Table(countsCodec{}, mergeCounts), engine.Batch(in, options, echoBatch)))
 	if got := w.waitFor("out", 1); got[0] != "1" {
