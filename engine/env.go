@@ -51,10 +51,12 @@ type Env struct {
 	// InstanceID names this process for static membership (KIP-345); it must stay the same over restarts. "" makes it an
 	// ordinary member.
 	InstanceID string
-	Clock      Clock
-	Log        *slog.Logger
-	Metrics    *Metrics
-	Retry      RetryPolicy
+	// Stage names the group in metrics and logs; "" means its consumer group id.
+	Stage   string
+	Clock   Clock
+	Log     *slog.Logger
+	Metrics *Metrics
+	Retry   RetryPolicy
 	// MaxInFlight and MaxInFlightBytes bound what is delivered and not yet done, per topic and partition.
 	MaxInFlight      int
 	MaxInFlightBytes int

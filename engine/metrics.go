@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/waymarkhq/waymark/stage"
 )
 
 // Metrics are the engine's, for all groups of a process. No label ever carries a key.
@@ -49,6 +51,21 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	return m
 }
+
+// expect makes the series of a stage visible before anything has happened: an alert on what is missing fires for ever.
+func (m *Metrics) expect(stageName string) {
+	for _, outcome := range []string{"ok", "failed", "abandoned"} {
+		m.messages.WithLabelValues(stageName, outcome)
+	}
+	for _, class := range []stage.Class{stage.ClassTransient, stage.ClassOutage} {
+		m.retries.WithLabelValues(stageName, class.String())
+	}
+	m.rewritten.WithLabelValues(stageName)
+	m.rebuilt.WithLabelValues(stageName)
+}
+
+// ExpectDependency shows a dependency as there until it is known to be away.
+func (m *Metrics) ExpectDependency(name string) { m.outage.WithLabelValues(name).Set(0) }
 
 // errFailed marks an observation of a message that went to the failure handler.
 var errFailed = errors.New("failed")

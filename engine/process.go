@@ -53,7 +53,7 @@ func (p *partition) process(f *flight, in *input, raw rawMessage) {
 		row.base = base
 		return err
 	})
-	p.r.env.Metrics.observe(p.r.group.name, in.topic, err, p.r.env.Clock.Mono()-start)
+	p.r.env.Metrics.observe(p.r.env.Stage, in.topic, err, p.r.env.Clock.Mono()-start)
 	if err != nil {
 		f.abandon()
 		return
@@ -109,7 +109,7 @@ func (p *partition) pause(err error, class stage.Class, n int) bool {
 	if errors.As(err, &e) {
 		wait = max(wait, e.After)
 	}
-	p.r.env.Metrics.retries.WithLabelValues(p.r.group.name, class.String()).Inc()
+	p.r.env.Metrics.retries.WithLabelValues(p.r.env.Stage, class.String()).Inc()
 	if class == stage.ClassOutage {
 		p.r.outages.begin(stage.ReasonOf(err, "unknown"), err)
 	} else {

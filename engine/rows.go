@@ -77,7 +77,7 @@ func (s *rowStore) decode(key string, b []byte) (any, error) {
 		return nil, stage.Outage("newer_format", 0, fmt.Errorf("row of %q in %s: %w", key, s.topic, err))
 	}
 	if err != nil {
-		s.p.r.env.Metrics.undecodable.WithLabelValues(s.p.r.group.name, s.topic).Inc()
+		s.p.r.env.Metrics.undecodable.WithLabelValues(s.p.r.env.Stage, s.topic).Inc()
 		s.p.log.Warn("a row cannot be decoded and is rebuilt", "topic", s.topic, "key", key, "error", err)
 		return nil, nil
 	}
@@ -207,7 +207,7 @@ func (s *rowStore) rewrite(key string) {
 		s.p.log.Error("a row cannot be written again", "key", key, "error", err)
 		return
 	}
-	s.p.r.env.Metrics.rewritten.WithLabelValues(s.p.r.group.name).Inc()
+	s.p.r.env.Metrics.rewritten.WithLabelValues(s.p.r.env.Stage).Inc()
 	s.put(key, row, out, func(_ int64, err error) {
 		if err != nil {
 			s.p.log.Warn("a row could not be written again; it is tried at the next recovery", "error", err)

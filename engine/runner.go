@@ -44,7 +44,11 @@ type Runner struct{ r *runner }
 // NewRunner makes a runner of the group.
 func NewRunner(g *Group, env Env) *Runner {
 	env = env.withDefaults()
-	r := &runner{group: g, env: env, log: env.Log.With("stage", g.name), partitions: map[int32]*partition{}}
+	if env.Stage == "" {
+		env.Stage = g.name
+	}
+	env.Metrics.expect(env.Stage)
+	r := &runner{group: g, env: env, log: env.Log.With("stage", env.Stage), partitions: map[int32]*partition{}}
 	r.outages = &outages{r: r}
 	r.balance = kafka.StickyCopartition(env.InstanceID)
 	return &Runner{r}
@@ -76,7 +80,7 @@ func (r *Runner) Run(ctx context.Context) (err error) {
 		}
 		wait := r.r.env.Retry.wait(try, r.r.env.Jitter())
 		r.r.log.Error("the processor ended and is built anew", "error", err, "wait", wait.String())
-		r.r.env.Metrics.rebuilt.WithLabelValues(r.r.group.name).Inc()
+		r.r.env.Metrics.rebuilt.WithLabelValues(r.r.env.Stage).Inc()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -239,7 +243,7 @@ func (r *runner) beginSession(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.session = s
-	r.env.Metrics.recovery.WithLabelValues(r.group.name).Set(0)
+	r.env.Metrics.recovery.WithLabelValues(r.env.Stage).Set(0)
 }
 
 // openPartition is called for every claim once the tables are recovered; the claims of one partition share what it opens.
@@ -256,7 +260,7 @@ func (r *runner) openPartition(s *session, id int32) error {
 	}
 	r.running = true
 	r.lastErr = nil
-	r.env.Metrics.recovery.WithLabelValues(r.group.name).Set(1)
+	r.env.Metrics.recovery.WithLabelValues(r.env.Stage).Set(1)
 	return nil
 }
 
@@ -287,7 +291,7 @@ func (r *Runner) Collect() {
 	if s == nil {
 		return
 	}
-	name := r.r.group.name
+	name := r.r.env.Stage
 	var flying, gap int
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,7 @@ func (x *Indexer) Canary(ctx context.Context, dependency string) error {
 
 // What outages are called in metrics and readiness.
 const (
-	dependencyStore    = "store"
+	DependencyStore    = "store"
 	dependencyKafka    = "kafka"
 	dependencyProgress = "progress"
 	dependencyEpoch    = "epoch"
@@ -154,7 +154,7 @@ func (x *Indexer) remove(ctx context.Context, documentID string, row *ledger.Doc
 	switch res.Outcome {
 	case sinks.Done:
 	case sinks.Outage:
-		return nil, stage.Outage(dependencyStore, sinks.RetryAfter(res.Err), res.Err)
+		return nil, stage.Outage(DependencyStore, sinks.RetryAfter(res.Err), res.Err)
 	default: // removing again is harmless
 		return nil, stage.Transient("store_remove", res.Err)
 	}

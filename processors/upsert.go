@@ -77,7 +77,7 @@ func (w *batchWrite) round(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		for _, i := range ambiguous {
-			w.errors[i] = stage.Outage(dependencyStore, 0, ctx.Err())
+			w.errors[i] = stage.Outage(DependencyStore, 0, ctx.Err())
 		}
 		return false
 	}
@@ -168,7 +168,7 @@ func storeError(r sinks.Result) error {
 	case sinks.Rejected: // the object itself can never be stored
 		return &stage.Error{Class: stage.ClassMessage, Reason: rag.ReasonStoreRefused, Err: err}
 	case sinks.Outage: // every object would fail
-		return stage.Outage(dependencyStore, sinks.RetryAfter(err), err)
+		return stage.Outage(DependencyStore, sinks.RetryAfter(err), err)
 	default: // it may go well next time
 		return stage.Transient("store_transient", err)
 	}

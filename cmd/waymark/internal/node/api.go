@@ -21,12 +21,15 @@ func (n *Node) startAPI(ctx context.Context) error {
 		return err
 	}
 	n.onClose("the lag reader", n.lag.Close)
+	n.retention = newRetentionWatch(n.lag, n.parts.reader, n.log.With("part", "retention"), n.registry)
+	n.running.Go(func() { n.retention.run(ctx) })
+	n.registry.MustRegister(newLettersCollector(n.views.letters.Counts))
 	producer, err := kafka.NewProducer(n.kafka, kafka.ProducerOptions{Limits: n.parts.limits, DeliveryTimeout: publishTimeout})
 	if err != nil {
 		return err
 	}
 	n.onClose("the API's producer", func(context.Context) error { return producer.Close() })
-	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, fault.Now), epoch: n.cfg.Kafka.Epoch, guard: &n.guard}
+	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, fault.Now), epoch: n.cfg.Kafka.Epoch, refuse: n.refusal}
 	server, err := api.New(n.apiConfig(), api.Dependencies{
 		Publisher: pub, Documents: n.views.documents, DocumentLister: documentLister{n.views.documents}, Messages: messages{n.views.messages}, Letters: n.views.letters,
 		LetterLister: letters{n.views.letters}, Payloads: letters{n.views.letters}, Commander: pub, Searcher: n.parts.store, Embedder: queryEmbedder{n.parts.embedder},

@@ -62,6 +62,20 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the client has gone
 }
 
+// refusal is why documents must not be accepted: what would be promised could not be kept.
+func (n *Node) refusal() *api.Unavailable {
+	if err := n.guard.Err(); err != nil {
+		return &api.Unavailable{Reason: "epoch_changed", Err: err}
+	}
+	if n.retention == nil {
+		return nil
+	}
+	if err := n.retention.Err(); err != nil {
+		return &api.Unavailable{Reason: "records_expire_unread", Err: err}
+	}
+	return nil
+}
+
 // Ready lists why the process is not ready; nothing means that it is.
 func (n *Node) Ready(context.Context) []api.NotReady {
 	var out []api.NotReady
@@ -70,7 +84,9 @@ func (n *Node) Ready(context.Context) []api.NotReady {
 			out = append(out, api.NotReady{Reason: reason, Message: err.Error()})
 		}
 	}
-	add("epoch_changed", n.guard.Err())
+	if why := n.refusal(); why != nil {
+		add(why.Reason, why.Err)
+	}
 	for _, r := range n.runners {
 		add("role_not_ready", r.Ready())
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/embedded"
 	"github.com/waymarkhq/waymark/pipeline"
+	"github.com/waymarkhq/waymark/processors"
 )
 
 // Options of a node.
@@ -48,18 +49,19 @@ type closer struct {
 
 // Node is a running process. Make it with Start.
 type Node struct {
-	o        Options
-	cfg      *config.Config
-	log      *slog.Logger
-	topics   kafka.Topics
-	kafka    kafka.Config
-	plan     []kafka.TopicSpec
-	registry *prometheus.Registry
-	parts    parts
-	runners  []*engine.Runner
-	guard    guard
-	views    *nodeViews
-	lag      *lagReader
+	o         Options
+	cfg       *config.Config
+	log       *slog.Logger
+	topics    kafka.Topics
+	kafka     kafka.Config
+	plan      []kafka.TopicSpec
+	registry  *prometheus.Registry
+	parts     parts
+	runners   []*engine.Runner
+	guard     guard
+	views     *nodeViews
+	lag       *lagReader
+	retention *retentionWatch
 
 	suspicions suspicions
 	addresses  Addresses
@@ -225,6 +227,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 	}
 	p := pipeline.New(n.pipelineOptions())
 	metrics := engine.NewMetrics(n.registry)
+	if n.has(config.RoleIndexer) {
+		metrics.ExpectDependency(processors.DependencyStore)
+	}
 	ids, err := kafka.TopicIDs(ctx, n.kafka, n.tables()...)
 	if err != nil {
 		return fmt.Errorf("looking at the tables: %w", err)

@@ -114,7 +114,7 @@ func (n *Node) pipelineOptions() pipeline.Options {
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
 		Sink:         n.parts.store, Tenant: n.cfg.Weaviate.Tenant, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
-		Reader: n.parts.reader, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: fault.Now, After: time.After,
+		Reader: n.parts.reader, Limits: n.parts.limits, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: fault.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
 	}
 }

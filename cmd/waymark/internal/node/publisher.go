@@ -20,13 +20,14 @@ type publisher struct {
 	producer *kafka.Producer
 	topics   processors.Topics
 	epoch    int
-	guard    *guard
+	// refuse says why nothing may be accepted now, with its reason; nil normally.
+	refuse func() *api.Unavailable
 }
 
 // Publish returns nil once Kafka has acknowledged the record with acks=all.
 func (p publisher) Publish(ctx context.Context, d rag.Document, raw bool) (rag.Position, error) {
-	if err := p.guard.Err(); err != nil {
-		return rag.Position{}, &api.Unavailable{Reason: "epoch_changed", Err: err}
+	if why := p.refuse(); why != nil {
+		return rag.Position{}, why
 	}
 	key, value, headers := wire.DocumentRecord(d, raw)
 	partition, offset, err := p.send(ctx, p.topics.Documents.Name, key, value, headers)
