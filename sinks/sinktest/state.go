@@ -35,6 +35,12 @@ func testMissing(t *testing.T, h Harness) {
 	wantMissing("an object that cannot be stored", 2, 3)
 	remove(t, h.Store, "d", rag.Removal{Revision: v(2)})
 	wantMissing("all removed", 0, 1, 2, 3, 4, 5)
+	objects = m.objects("same", v(1), 40) // as boilerplate is: many chunks with one vector
+	for i := range objects {
+		objects[i].Vector = objects[0].Vector
+	}
+	upsert(t, h.Store, objects[1:], nil)
+	wantMissing("one of many with the same vector", 0)
 	if got, err := h.Store.Missing(context.Background(), nil); err != nil || len(got) != 0 {
 		t.Errorf("Missing of nothing = %v, %v", got, err)
 	}

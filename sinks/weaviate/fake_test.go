@@ -37,6 +37,7 @@ type fake struct {
 	batch         func(w http.ResponseWriter, objects []json.RawMessage) // nil: all succeed
 	authorization []string                                               // what REST and gRPC were sent
 	writes        [][]json.RawMessage
+	deleted       []time.Time
 }
 
 func newFake() *fake { return &fake{version: "1.35.2", classes: make(map[string]*models.Class)} }
@@ -73,6 +74,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, succeeded(len(request.Objects)))
+	case r.URL.Path == "/v1/batch/objects" && r.Method == http.MethodDelete:
+		f.deleted = append(f.deleted, time.Now())
+		answer(w, map[string]any{"results": map[string]int{"limit": 10000}})
+	case r.URL.Path == "/v1/graphql":
+		answer(w, map[string]any{"data": map[string]any{"Get": map[string]any{}}})
 	default:
 		http.Error(w, "{}", http.StatusNotImplemented)
 	}
@@ -225,6 +231,40 @@ func TestNoServer(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), Options{URL: "http://" + dead, Model: "m", Dimensions: 3}); err == nil {
 		t.Error("a store without a server opens")
+	}
+}
+
+// A write that did not end well is repaired when it cannot be running any more, whether the caller asks for it or not, and an
+// object that its vector does not find afterwards stays to be repaired.
+func TestSuspectsAreRepaired(t *testing.T) {
+	f := newFake()
+	s := openFake(t, f, Options{})
+	f.batch = func(http.ResponseWriter, []json.RawMessage) { panic(http.ErrAbortHandler) }
+	for _, r := range s.Upsert(context.Background(), objects(2), nil) {
+		if r.Outcome != sinks.Ambiguous {
+			t.Fatalf("a lost answer is %s", r.Outcome)
+		}
+	}
+	lost := time.Now()
+	f.batch = nil
+	results := s.Upsert(context.Background(), objects(3), nil)
+	if len(f.deleted) != 1 || f.deleted[0].Before(lost.Add(testSettle*9/10)) {
+		t.Errorf("deleted at %v, want once, %s after %s", f.deleted, testSettle, lost)
+	}
+	if len(f.writes) != 3 || len(f.writes[1]) != 1 || len(f.writes[2]) != 2 {
+		t.Errorf("%d writes, want the new object first and the two suspects together", len(f.writes))
+	}
+	// The fake finds nothing.
+	if results[0].Outcome != sinks.Ambiguous || results[1].Outcome != sinks.Ambiguous || results[2].Outcome != sinks.Done {
+		t.Errorf("results: %v", results)
+	}
+	if !s.suspects.has(objects(1)[0].ID) {
+		t.Error("an object that was not found is no suspect any more")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testSettle/10)
+	defer cancel()
+	if r := s.Upsert(ctx, objects(1), nil)[0]; r.Outcome != sinks.Transient {
+		t.Errorf("a wait that is given up is %s: %v", r.Outcome, r.Err)
 	}
 }
 
