@@ -51,6 +51,9 @@ type Options struct {
 	StoreBatch engine.BatchOptions
 	Settle     time.Duration
 	Reader     *kafka.Reader
+	// Limits are the largest batches of the topics, as the producers have them (kafka.Limits). A topic that is not among
+	// them has kafka.DefaultTopicBytes.
+	Limits map[string]int
 
 	Delivery ledger.Settings
 	Metrics  *processors.Metrics
@@ -108,13 +111,26 @@ func New(o Options) *Pipeline {
 		chunker: &processors.Chunker{Topics: t, Place: place, Parser: o.Parser, Splitter: o.Splitter, ParseTimeout: o.ParseTimeout,
 			Keep: o.Delivery.Keep, Now: o.Now, Metrics: o.Metrics},
 		indexer: &processors.Indexer{Topics: t, Place: place, Sink: o.Sink, Tenant: o.Tenant, Documents: documentReader{o.Reader},
-			Settings: o.Delivery, Settle: o.Settle, Now: o.Now, After: o.After, Metrics: o.Metrics},
+			MaxLetterBytes: o.letterLimit(), Settings: o.Delivery, Settle: o.Settle, Now: o.Now, After: o.After, Metrics: o.Metrics},
 	}
 	if e := o.Embedder; e != nil {
 		p.stages.chunker.Model, p.stages.chunker.ModelSettings = e.Model(), e.Settings()
 		p.stages.chunker.Settings = fmt.Sprintf("%s;model=%s;%s", o.ReadSettings, e.Model(), e.Settings())
 	}
 	return p
+}
+
+// letterLimit is the smallest limit of the topics in which a document record travels with what went wrong with it.
+func (o Options) letterLimit() int {
+	least := kafka.MaxRecordBytes
+	for _, topic := range []string{o.Topics.DeadLetters, o.Topics.Commands, o.Topics.Replays, o.Topics.Tables.DeadLetters} {
+		limit, ok := o.Limits[topic]
+		if !ok {
+			limit = kafka.DefaultTopicBytes
+		}
+		least = min(least, limit)
+	}
+	return least
 }
 
 // Group builds the group of a role.
