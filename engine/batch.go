@@ -213,7 +213,7 @@ func abandonBatches(todo [][]batched) {
 }
 
 func (b *batcher) call(part []batched) (res batchResult, err error) {
-	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.row}
+	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.p.rowOf}
 	for _, m := range part {
 		raw.messages = append(raw.messages, m.message)
 	}
@@ -234,18 +234,6 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 	}
 	// A panic of the handler: nobody knows which message it was, so each is tried alone.
 	return batchResult{}, stage.Outage("batch_panic", 0, err)
-}
-
-func (b *batcher) row(key string) any {
-	if b.p.rows == nil {
-		return nil
-	}
-	row, err := b.p.rows.read(key)
-	if err != nil {
-		b.p.log.Error("a row cannot be read", "error", err)
-		return nil
-	}
-	return row
 }
 
 // settle sends what follows from a batch and returns the messages that must be tried again, with the error of the worst.

@@ -21,8 +21,10 @@ type Group struct {
 	outputs []string
 	table   *table
 	timer   *timer
-	canary  Canary
-	problem error
+	// background is work beside the messages; nil without any.
+	background *background
+	canary     Canary
+	problem    error
 	// delivery is the contract; "" means at-least-once.
 	delivery stage.Delivery
 
@@ -54,6 +56,9 @@ func NewGroup(name string, options ...Option) (*Group, error) {
 	}
 	if g.timer != nil && (g.table == nil || g.timer.row != g.table.row) {
 		return nil, fmt.Errorf("group %s: the timer works on rows of %v, which the table does not hold", name, g.timer.row)
+	}
+	if g.background != nil && (g.table == nil || g.background.row != g.table.row) {
+		return nil, fmt.Errorf("group %s: the work in the background is on rows of %v, which the table does not hold", name, g.background.row)
 	}
 	if g.failure != nil && g.table != nil && g.failureRow != g.table.row {
 		return nil, fmt.Errorf("group %s: OnFailure works on rows of %v, the table holds %v", name, g.failureRow, g.table.row)

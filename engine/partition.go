@@ -77,6 +77,9 @@ func (p *partition) start() {
 	if p.timers != nil {
 		p.goroutines.Go(p.timers.run)
 	}
+	if p.r.group.background != nil {
+		p.goroutines.Go(p.runBackground)
+	}
 }
 
 // close ends the partition: nothing new begins, what is being sent may finish within the drain timeout, the rest is
