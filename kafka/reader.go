@@ -93,7 +93,13 @@ func (r *Reader) Each(ctx context.Context, topic string, partition int32, do fun
 	if err != nil {
 		return err
 	}
-	for at := oldest; at < newest; {
+	return r.Range(ctx, topic, partition, oldest, newest, do)
+}
+
+// Range does the same for the records from offset from up to, and without, offset to. An error that is ErrGone means that
+// the log no longer reaches down to from.
+func (r *Reader) Range(ctx context.Context, topic string, partition int32, from, to int64, do func(Record) error) error {
+	for at := from; at < to; {
 		var f fetched
 		if err := r.bounded(ctx, topic, func(ctx context.Context) (err error) {
 			if f, err = r.fetch(ctx, topic, partition, at); err == nil && f.next == at && at < f.end {
@@ -104,7 +110,7 @@ func (r *Reader) Each(ctx context.Context, topic string, partition int32, do fun
 			return fmt.Errorf("read %s partition %d offset %d: %w", topic, partition, at, err)
 		}
 		for _, rec := range f.records {
-			if rec.Offset >= newest {
+			if rec.Offset >= to {
 				return nil
 			}
 			if err := do(rec); err != nil {
@@ -117,6 +123,24 @@ func (r *Reader) Each(ctx context.Context, topic string, partition int32, do fun
 		at = f.next
 	}
 	return nil
+}
+
+// OffsetAt is the offset of the oldest record of a partition whose timestamp is not before t, or the one that its next
+// record will get.
+func (r *Reader) OffsetAt(ctx context.Context, topic string, partition int32, t time.Time) (int64, error) {
+	offset := int64(-1)
+	err := r.bounded(ctx, topic, func(ctx context.Context) error {
+		return r.await(ctx, func() (err error) {
+			if offset, err = r.client.GetOffset(topic, partition, t.UnixMilli()); err == nil && offset < 0 {
+				offset, err = r.client.GetOffset(topic, partition, sarama.OffsetNewest)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("offset of %s partition %d at %s: %w", topic, partition, t.UTC().Format(time.RFC3339), err)
+	}
+	return offset, nil
 }
 
 // Offsets are the offset of the oldest record of a partition and the one that its next record will get.
