@@ -5,7 +5,8 @@
 //
 // A write that was cut short can leave objects without their vectors in the index. Writing them again repairs nothing. So
 // every object whose write did not end well is a suspect: the next write of it waits until the first one cannot be running
-// any more, deletes the object, inserts it, and looks for it by its vector.
+// any more, deletes the object, inserts it, and looks for it by its vector. A server that is killed can lose the vectors of
+// its last acknowledged writes as well: sinks.Forgetful.
 package weaviate
 
 import (
@@ -50,7 +51,7 @@ type Options struct {
 	Timeout          time.Duration // of one request; a minute if 0
 }
 
-// Store is a collection of a server. It implements sinks.Sink, sinks.Searcher and sinks.Scanner.
+// Store is a collection of a server. It implements sinks.Forgetful, sinks.Searcher and sinks.Scanner.
 type Store struct {
 	options  Options
 	settle   time.Duration
@@ -58,6 +59,7 @@ type Store struct {
 	http     *transport
 	grpc     *grpcBatches // nil: batches go by REST
 	suspects *suspects
+	nodes    nodes
 	// replicated collections take a consistency level in queries; others refuse it.
 	replicated bool
 }
