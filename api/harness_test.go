@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait of a test. It is never spent when the code is right.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 // site is a running server with its fakes.
 type site struct {

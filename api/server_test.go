@@ -175,9 +175,13 @@ func TestShutdownFinishesSubmissionsAndEndsWaiting(t *testing.T) {
 		t.Fatalf("shutdown returned %v while a submission was in hand", err)
 	default:
 	}
-	if _, err := net.DialTimeout("tcp", s.addr, time.Second); err == nil {
-		t.Error("it still listens")
-	}
+	eventually(t, "it listens no more", func() bool {
+		conn, err := net.DialTimeout("tcp", s.addr, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
 	close(world.Publisher.Hold)
 	receive(t, "the answer of the submission", submitted).wants(http.StatusAccepted)
 	if err := receive(t, "shutdown", down); err != nil {
