@@ -26,7 +26,7 @@ import (
 	"github.com/waymarkhq/waymark/sinks/sqlite"
 )
 
-// whole is a pipeline with all its groups on an embedded broker and a SQLite store.
+// whole is a pipeline with its groups on an embedded broker and a SQLite store.
 type whole struct {
 	t      testing.TB
 	cfg    kafka.Config
@@ -34,6 +34,8 @@ type whole struct {
 	store  *sqlite.Store
 	model  *builtin.Model
 	codecs *wire.Codecs
+	p      *pipeline.Pipeline
+	dir    string // the groups' local stores
 	stop   func()
 }
 
@@ -42,10 +44,24 @@ const (
 	tokens     = 60
 )
 
+// start runs all groups.
 func start(t testing.TB) *whole {
 	t.Helper()
+	w := prepare(t, 300*time.Millisecond)
+	stop, closed := w.run(nil, pipeline.Roles()...), w.stop
+	w.stop = func() {
+		stop()
+		closed()
+	}
+	t.Cleanup(w.stop)
+	return w
+}
+
+// prepare makes everything but runs nothing; stop closes what it has opened.
+func prepare(t testing.TB, removalDelay time.Duration) *whole {
+	t.Helper()
 	w := &whole{t: t, cfg: kafkatest.Start(t, kafkatest.Plan(t, "waymark", partitions)...), topics: kafka.NewTopics("waymark"),
-		model: builtin.New(), codecs: wire.NewCodecs(time.Now)}
+		model: builtin.New(), codecs: wire.NewCodecs(time.Now), dir: t.TempDir()}
 	var err error
 	w.store, err = sqlite.Open(t.Context(), t.TempDir()+"/store.db", sqlite.Options{Model: w.model.Model(), Dimensions: w.model.Dimensions()})
 	check(t, err)
@@ -55,38 +71,50 @@ func start(t testing.TB) *whole {
 	check(t, err)
 	reader, err := kafka.NewReader(w.cfg)
 	check(t, err)
-	p := pipeline.New(pipeline.Options{Topics: w.topics, Partitions: partitions, Parser: parser, Splitter: splitter, ReadSettings: parse.Version,
+	w.p = pipeline.New(pipeline.Options{Topics: w.topics, Partitions: partitions, Parser: parser, Splitter: splitter, ReadSettings: parse.Version,
 		ParseTimeout: 10 * time.Second, Embedder: w.model, EmbedBatch: engine.BatchOptions{MaxMessages: 64, MaxBytes: 1 << 20, Linger: 5 * time.Millisecond},
 		Sink: w.store, StoreBatch: engine.BatchOptions{MaxMessages: 100, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond}, Settle: 10 * time.Millisecond,
 		Reader: reader, Now: time.Now, After: time.After,
-		Delivery: ledger.Settings{Attempts: 3, RemovalDelay: 300 * time.Millisecond, Keep: ledger.Keep{For: time.Hour, Count: 256}}})
-	log := slog.New(slog.DiscardHandler)
-	if os.Getenv("PIPELINE_LOG") != "" {
-		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, len(pipeline.Roles()))
-	for _, role := range pipeline.Roles() {
-		g, err := p.Group(role)
-		check(t, err)
-		r := engine.NewRunner(g, engine.Env{Brokers: w.cfg.Brokers, Sarama: func() (*sarama.Config, error) { return w.cfg.Sarama() },
-			NewSender: engine.KafkaSender(func() (*kafka.Producer, error) { return kafka.NewProducer(w.cfg, kafka.ProducerOptions{}) }),
-			Stores:    kafka.NewStores(kafka.StoreOptions{Dir: dir + "/" + role, Log: log}), InstanceID: "pod", Log: log})
-		go func() { ended <- r.Run(ctx) }()
-	}
+		Delivery: ledger.Settings{Attempts: 3, RemovalDelay: removalDelay, Keep: ledger.Keep{For: time.Hour, Count: 256}}})
 	w.stop = sync.OnceFunc(func() {
-		cancel()
-		for range pipeline.Roles() {
-			if err := kafkatest.Receive(t, "end of a role", ended); err != nil {
-				t.Error(err)
-			}
-		}
 		check(t, reader.Close())
 		check(t, w.store.Close())
 	})
 	t.Cleanup(w.stop)
 	return w
+}
+
+// run runs groups until stop is called or the test ends. change may be nil.
+func (w *whole) run(change func(*engine.Env), roles ...string) (stop func()) {
+	w.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	if os.Getenv("PIPELINE_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, len(roles))
+	for _, role := range roles {
+		g, err := w.p.Group(role)
+		check(w.t, err)
+		env := engine.Env{Brokers: w.cfg.Brokers, Sarama: func() (*sarama.Config, error) { return w.cfg.Sarama() },
+			NewSender: engine.KafkaSender(func() (*kafka.Producer, error) { return kafka.NewProducer(w.cfg, kafka.ProducerOptions{}) }),
+			Stores:    kafka.NewStores(kafka.StoreOptions{Dir: w.dir + "/" + role, Log: log}), InstanceID: "pod", Log: log}
+		if change != nil {
+			change(&env)
+		}
+		r := engine.NewRunner(g, env)
+		go func() { ended <- r.Run(ctx) }()
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		for range roles {
+			if err := kafkatest.Receive(w.t, "end of a role", ended); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
 }
 
 func check(t testing.TB, err error) {
