@@ -59,7 +59,7 @@ func (p *partition) prepare(f *flight, in *input, raw rawMessage) {
 	case err != nil:
 		f.abandon()
 	case m == nil:
-		p.r.env.Metrics.observe(p.r.group.name, in.topic, errFailed, 0)
+		p.r.env.Metrics.observe(p.r.env.Stage, in.topic, errFailed, 0)
 		p.apply(f, res, row)
 	default:
 		if mutant.Active == mutant.CommitBeforeUpsert {
@@ -173,7 +173,7 @@ func (b *batcher) work(batch []batched) {
 		res, err := b.call(part)
 		if err == nil {
 			again, worst := b.settle(part, res, tries)
-			b.p.r.env.Metrics.observeBatch(b.p.r.group.name, b.in.topic, len(part)-len(again), b.p.r.env.Clock.Mono()-start)
+			b.p.r.env.Metrics.observeBatch(b.p.r.env.Stage, b.in.topic, len(part)-len(again), b.p.r.env.Clock.Mono()-start)
 			todo = todo[1:]
 			if len(again) == 0 {
 				continue
@@ -272,7 +272,7 @@ func (b *batcher) giveUp(m batched, err error, tries int) bool {
 		b.p.r.outages.begin(stage.ReasonOf(ferr, "failure_handler"), ferr)
 		return false
 	}
-	b.p.r.env.Metrics.observe(b.p.r.group.name, b.in.topic, errFailed, 0)
+	b.p.r.env.Metrics.observe(b.p.r.env.Stage, b.in.topic, errFailed, 0)
 	b.p.apply(m.f, res, row)
 	return true
 }
