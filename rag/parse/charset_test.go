@@ -163,7 +163,8 @@ func checkOutcome(t testing.TB, text Text, err error) {
 		t.Fatalf("not an *Error: %v", err)
 	}
 	switch e.Reason {
-	case rag.ReasonEmptyText, rag.ReasonNoText, rag.ReasonUnsupportedType, rag.ReasonBrokenJSON, rag.ReasonTooLarge:
+	case rag.ReasonEmptyText, rag.ReasonNoText, rag.ReasonUnsupportedType, rag.ReasonBrokenJSON, rag.ReasonTooLarge,
+		rag.ReasonBrokenFile, rag.ReasonEncrypted, rag.ReasonArchiveBomb, rag.ReasonScanWithoutText:
 	default:
 		t.Fatalf("reason is %q", e.Reason)
 	}

@@ -18,23 +18,23 @@ type detected struct {
 	kind string
 }
 
-// detect tells the type of a document and decodes it.
+// detect tells the type of a document and decodes it, if it is text.
 func detect(in Input) (detected, error) {
 	declared, charset := declaredType(in.DeclaredType)
 	isText := strings.HasPrefix(declared, "text/") || readable[declared] != ""
-	d, ok := decode(in.Content, charset, isText)
 	asSaid := declared == TypePlain && utf8.Valid(in.Content) // a text may even begin as a PDF document does
+	if !asSaid {
+		kind, err := binaryKind(in.Content, declared, in.Name)
+		if kind != "" || err != nil {
+			return detected{kind: kind}, err
+		}
+	}
+	d, ok := decode(in.Content, charset, isText)
 	if !ok || !asSaid && foreign(in.Content, d.text) {
 		return detected{}, errUnsupported(mimetype.Detect(in.Content).String())
 	}
-	kind := textKind(trimMark(d.text), declared, in.Name)
-	if !supported[kind] {
-		return detected{}, errUnsupported(kind)
-	}
-	return detected{decoded: d, kind: kind}, nil
+	return detected{decoded: d, kind: textKind(trimMark(d.text), declared, in.Name)}, nil
 }
-
-var supported = map[string]bool{TypePlain: true, TypeMarkdown: true, TypeHTML: true, TypeJSON: true, TypeJSONLines: true}
 
 // readable maps declared types to the types that a Parser knows.
 var readable = map[string]string{
@@ -51,6 +51,14 @@ var readable = map[string]string{
 	"application/x-jsonl":    TypeJSONLines,
 	"application/jsonlines":  TypeJSONLines,
 	"application/x-json-seq": TypeJSONLines,
+	"text/csv":               TypeCSV,
+	"application/csv":        TypeCSV,
+	TypeTSV:                  TypeTSV,
+	"text/xml":               TypeXML,
+	"application/xml":        TypeXML,
+	TypeMail:                 TypeMail,
+	"message/rfc2822":        TypeMail,
+	"message/global":         TypeMail,
 }
 
 // extensions maps extensions of names to types.
@@ -60,6 +68,8 @@ var extensions = map[string]string{
 	".html": TypeHTML, ".htm": TypeHTML, ".xhtml": TypeHTML,
 	".json": TypeJSON, ".geojson": TypeJSON, ".jsonld": TypeJSON,
 	".jsonl": TypeJSONLines, ".ndjson": TypeJSONLines,
+	".csv": TypeCSV, ".tsv": TypeTSV, ".tab": TypeTSV,
+	".xml": TypeXML, ".eml": TypeMail,
 }
 
 // declaredType splits a content type; what says nothing about the content counts as not declared.
@@ -82,10 +92,8 @@ func declaredType(s string) (kind, charset string) {
 // characters is not judged by the two or three letters that many formats begin with.
 func foreign(content []byte, text string) bool {
 	m := mimetype.Detect(content)
-	for _, format := range []string{"application/pdf", "application/postscript", "text/rtf"} {
-		if m.Is(format) {
-			return true
-		}
+	if m.Is("application/postscript") {
+		return true
 	}
 	if m.Is("application/octet-stream") || isText(m) {
 		return false
@@ -115,7 +123,7 @@ func textKind(text, declared, name string) string {
 	case isHTML(head):
 		return TypeHTML
 	case known != TypeHTML && isXML(head):
-		return "text/xml"
+		return TypeXML
 	case known != TypeMarkdown && looksLikeJSON(head):
 		if json.Valid([]byte(head)) {
 			return TypeJSON
@@ -128,10 +136,13 @@ func textKind(text, declared, name string) string {
 		return known
 	}
 	if strings.HasSuffix(declared, "/xml") || strings.HasSuffix(declared, "+xml") {
-		return "text/xml"
+		return TypeXML
 	}
 	if known = extensions[strings.ToLower(path.Ext(name))]; known != "" {
 		return known
+	}
+	if isSource(declared, name) {
+		return TypeSource
 	}
 	if mimetype.Detect([]byte(head)).Is("text/html") {
 		return TypeHTML // it begins with some element of HTML
@@ -197,18 +208,16 @@ func isJSONLines(text string) bool {
 
 // names of common formats for people.
 var names = map[string]string{
-	"application/pdf":          "a PDF document",
-	"application/msword":       "a Word document of the old kind",
-	"application/vnd.ms-excel": "an Excel workbook of the old kind",
-	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   "a Word document",
-	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         "an Excel workbook",
-	"application/vnd.openxmlformats-officedocument.presentationml.presentation": "a PowerPoint presentation",
-	"application/zip":          "a ZIP archive",
-	"application/gzip":         "a gzip archive",
-	"application/octet-stream": "binary data of no known type",
-	"text/rtf":                 "an RTF document",
-	"text/xml":                 "an XML document",
-	"application/postscript":   "a PostScript document",
+	"application/msword":                              "a Word document of the old kind",
+	"application/vnd.ms-excel":                        "an Excel workbook of the old kind",
+	"application/vnd.ms-powerpoint":                   "a PowerPoint presentation of the old kind",
+	"application/vnd.oasis.opendocument.text":         "an OpenDocument text",
+	"application/vnd.oasis.opendocument.spreadsheet":  "an OpenDocument spreadsheet",
+	"application/vnd.oasis.opendocument.presentation": "an OpenDocument presentation",
+	"application/zip":                                 "a ZIP archive",
+	"application/gzip":                                "a gzip archive",
+	"application/octet-stream":                        "binary data of no known type",
+	"application/postscript":                          "a PostScript document",
 }
 
 func errUnsupported(kind string) error {
@@ -226,7 +235,7 @@ func errUnsupported(kind string) error {
 		name = "of another type"
 	}
 	return reject(rag.ReasonUnsupportedType,
-		"the document is %s (%s); plain text, Markdown, HTML, JSON and JSON Lines can be read", name, base)
+		"the document is %s (%s), which cannot be read; text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, e-mail, EPUB, RTF, XML, JSON and source code can", name, base)
 }
 
 // trimMark removes the byte order mark that a text in UTF-8 may begin with.

@@ -1,6 +1,7 @@
 // Package parse turns the bytes of a document into readable UTF-8 text with its structure.
 //
-// It reads plain text, Markdown, HTML, JSON and JSON Lines. The type is told by the content first, then by the declared
+// It reads plain text, Markdown, HTML, PDF, Word, PowerPoint and Excel documents, CSV and TSV, e-mail, EPUB, RTF, XML, JSON,
+// JSON Lines and source code. The type is told by the content first, then by the declared
 // type, then by the name; with one exception: what was declared as text/plain and is text stays plain text, because a
 // text about HTML looks like HTML. Plain text in UTF-8 is not changed in a single byte, so that offsets into the text
 // are offsets into the document; of all other formats the text is what a reader would read.
@@ -13,15 +14,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unicode"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
+	"github.com/waymarkhq/waymark/rag/parse/pdf"
 )
 
 // Version of the rules. A change that gives any document another text or other blocks changes it: it is part of the
 // content identity of every document.
-const Version = "parse/1"
+const Version = "parse/2"
 
 // Types of documents that a Parser reads, as Text.Type names them.
 const (
@@ -30,6 +34,17 @@ const (
 	TypeHTML      = "text/html"
 	TypeJSON      = "application/json"
 	TypeJSONLines = "application/x-ndjson"
+	TypePDF       = "application/pdf"
+	TypeDOCX      = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+	TypePPTX      = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+	TypeXLSX      = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	TypeCSV       = "text/csv"
+	TypeTSV       = "text/tab-separated-values"
+	TypeMail      = "message/rfc822"
+	TypeEPUB      = "application/epub+zip"
+	TypeRTF       = "application/rtf"
+	TypeXML       = "application/xml"
+	TypeSource    = "text/x-source"
 )
 
 // Input is a document as it was submitted.
@@ -52,16 +67,9 @@ type Text struct {
 }
 
 // Error says why a document cannot be read, ever.
-type Error struct {
-	Reason  string // one of the rag.Reason constants
-	Message string // one sentence for people
-}
+type Error = flow.Error
 
-func (e *Error) Error() string { return e.Message }
-
-func reject(reason, format string, args ...any) error {
-	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
+func reject(reason, format string, args ...any) error { return flow.Reject(reason, format, args...) }
 
 // Limits of one document. A zero field means its default.
 type Limits struct {
@@ -80,11 +88,35 @@ const (
 // maxBlocks bounds the blocks of a text; from there on neighbours are joined.
 const maxBlocks = 100_000
 
-// Parser reads documents. It is safe for concurrent use.
-type Parser struct{ limits Limits }
+// Parser reads documents. It is safe for concurrent use. Close frees what reading PDF documents has taken.
+type Parser struct {
+	limits  Limits
+	pdf     *pdf.Engine
+	readers map[string]reader // by type
+	grace   time.Duration     // between the end of the time and giving up a reader that does not stop
+	strays  atomic.Int32      // readers that were given up and still run
+}
+
+// reader reads documents of one type.
+type reader func(context.Context, source) (Text, error)
+
+// source is a document whose type is known.
+type source struct {
+	content []byte // as it was submitted
+	text    string // decoded, without a byte order mark but for plain text; "" where the format is not text
+	name    string
+	depth   int // of messages and archives around it
+}
+
+// Option of a Parser.
+type Option func(*pdf.Options)
+
+// CacheDir names the folder in which the compiled PDFium is kept. It is made if it is missing; processes may share it.
+// Without it the first PDF document of each process waits some 10 seconds.
+func CacheDir(dir string) Option { return func(o *pdf.Options) { o.CacheDir = dir } }
 
 // New checks the limits and returns a Parser.
-func New(l Limits) (*Parser, error) {
+func New(l Limits, options ...Option) (*Parser, error) {
 	if l.Input < 0 || l.Text < 0 || l.Time < 0 {
 		return nil, fmt.Errorf("parse: a limit is negative: %+v", l)
 	}
@@ -97,15 +129,25 @@ func New(l Limits) (*Parser, error) {
 	if l.Time == 0 {
 		l.Time = DefaultTime
 	}
-	return &Parser{l}, nil
+	var o pdf.Options
+	for _, set := range options {
+		set(&o)
+	}
+	p := &Parser{limits: l, pdf: pdf.New(o), grace: stopGrace}
+	p.readers = p.allReaders()
+	return p, nil
 }
+
+// Close frees what the Parser holds. Nothing may be read any more.
+func (p *Parser) Close() error { return p.pdf.Close() }
 
 // errTime is the cause of a context that has used up Limits.Time.
 var errTime = errors.New("the time for one document is over")
 
 // Parse reads one document. A document that cannot be read is an *Error: rag.ReasonEmptyText (no content at all),
-// ReasonNoText (nothing to read in it), ReasonUnsupportedType, ReasonBrokenJSON, ReasonTooLarge or ReasonTimeout. When
-// ctx ends, Parse returns its error.
+// ReasonNoText (nothing to read in it), ReasonScanWithoutText, ReasonUnsupportedType, ReasonBrokenJSON, ReasonBrokenFile,
+// ReasonEncrypted, ReasonArchiveBomb, ReasonTooLarge, ReasonTimeout or ReasonPanic. When ctx ends, Parse returns its error;
+// when it ends before PDFium was ready for the first PDF document, an error that blames nothing but that.
 func (p *Parser) Parse(ctx context.Context, in Input) (Text, error) {
 	switch {
 	case len(in.Content) == 0:
@@ -113,20 +155,25 @@ func (p *Parser) Parse(ctx context.Context, in Input) (Text, error) {
 	case len(in.Content) > p.limits.Input:
 		return Text{}, reject(rag.ReasonTooLarge, "the document has %d bytes, more than the limit of %d", len(in.Content), p.limits.Input)
 	}
+	if isPDF(in.Content) { // so that the wait is not taken for the document's
+		if err := p.pdf.Ready(ctx); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			return Text{}, err
+		}
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, p.limits.Time, errTime)
 	defer cancel()
-	text, err := p.parse(limited, in)
+	text, err := p.guarded(limited, in)
 	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return Text{}, fmt.Errorf("parse: %w", ctx.Err())
+	case errors.Is(err, pdf.ErrNotReady):
+		return Text{}, err
 	case ctx.Err() != nil:
 		return Text{}, fmt.Errorf("parse: %w", ctx.Err())
 	case context.Cause(limited) == errTime:
 		return Text{}, reject(rag.ReasonTimeout, "reading the document takes longer than the limit of %v", p.limits.Time)
 	case err != nil:
 		return Text{}, err
-	case !visible(text.Body):
-		return Text{}, reject(rag.ReasonNoText, "there is no text in the document (%s)", text.Type)
-	case len(text.Body) > p.limits.Text:
-		return Text{}, errTextLimit(p.limits.Text)
 	}
 	return text, nil
 }
@@ -135,26 +182,29 @@ func errTextLimit(limit int) error {
 	return reject(rag.ReasonTooLarge, "the text of the document has more bytes than the limit of %d", limit)
 }
 
-func (p *Parser) parse(ctx context.Context, in Input) (Text, error) {
+// read reads a document that lies in depth messages and archives.
+func (p *Parser) read(ctx context.Context, in Input, depth int) (Text, error) {
 	d, err := detect(in)
 	if err != nil {
 		return Text{}, err
 	}
-	var text Text
-	switch d.kind {
-	case TypePlain:
-		text = Text{Body: d.text, Blocks: paragraphs(d.text)}
-	case TypeMarkdown:
-		text, err = p.markdown(ctx, trimMark(d.text))
-	case TypeHTML:
-		text, err = p.html(ctx, trimMark(d.text))
-	case TypeJSON:
-		text, err = p.json(ctx, trimMark(d.text))
-	case TypeJSONLines:
-		text, err = p.jsonLines(ctx, trimMark(d.text))
+	s := source{content: in.Content, text: d.text, name: in.Name, depth: depth}
+	if d.kind != TypePlain {
+		s.text = trimMark(d.text)
 	}
+	text, err := p.readers[d.kind](ctx, s)
 	text.Type, text.Warnings = d.kind, append(d.warnings, text.Warnings...)
-	return text, err
+	switch {
+	case err != nil:
+		return Text{}, err
+	case ctx.Err() != nil:
+		return Text{}, ctx.Err()
+	case !visible(text.Body):
+		return Text{}, reject(rag.ReasonNoText, "there is no text in the document (%s)", text.Type)
+	case len(text.Body) > p.limits.Text:
+		return Text{}, errTextLimit(p.limits.Text)
+	}
+	return text, nil
 }
 
 // visible reports whether there is anything to see in s.

@@ -23,6 +23,7 @@ type writer struct {
 	space bool   // white space was seen, and is written before the next text
 	start int    // where the line in hand begins in cur
 	said  bool   // the line has text, not only the marker of an item or the borders of cells
+	page  int    // on which the block in hand begins; 0 if the format has none
 	links int    // of how many links the text in hand is part
 	plain int    // bytes of visible text outside links, of all blocks
 }
@@ -142,7 +143,7 @@ func (w *writer) end() {
 		w.blocks[n-1].End = w.body.Len()
 		return
 	}
-	w.blocks = append(w.blocks, rag.Block{Start: start, End: w.body.Len(), Kind: kind, Level: level, Heading: w.crumb})
+	w.blocks = append(w.blocks, rag.Block{Start: start, End: w.body.Len(), Kind: kind, Level: level, Heading: w.crumb, Page: w.page})
 }
 
 // maxCrumb bounds what a heading adds to a breadcrumb.

@@ -1,0 +1,31 @@
+package parse
+
+import (
+	"context"
+
+	"github.com/waymarkhq/waymark/rag/parse/flow"
+)
+
+// allReaders are the readers of all types. What they share is that they write no text beyond the limits, end with their
+// context, and blame the document with an *Error.
+func (p *Parser) allReaders() map[string]reader {
+	text := func(read func(context.Context, string) (Text, error)) reader {
+		return func(ctx context.Context, s source) (Text, error) { return read(ctx, s.text) }
+	}
+	flowing := func(read func(context.Context, []byte, flow.Writer) (string, []string, error)) reader {
+		return func(ctx context.Context, s source) (Text, error) {
+			return p.flowText(ctx, func(ctx context.Context, w flow.Writer) (string, []string, error) { return read(ctx, s.content, w) })
+		}
+	}
+	return map[string]reader{
+		TypePlain: func(_ context.Context, s source) (Text, error) {
+			return Text{Body: s.text, Blocks: paragraphs(s.text)}, nil
+		},
+		TypeMarkdown:  text(p.markdown),
+		TypeHTML:      text(p.html),
+		TypeJSON:      text(p.json),
+		TypeJSONLines: text(p.jsonLines),
+		TypePDF:       flowing(p.pdf.Read),
+		TypeSource:    p.source,
+	}
+}
