@@ -112,7 +112,9 @@ type LetterQuery struct {
 	Stage      string
 	Reason     string
 	DocumentID string
-	After      Mark // At is the time of the last failure
+	Since      time.Time // the last failure is not before it
+	Until      time.Time // the last failure is before it
+	After      Mark      // At is the time of the last failure
 	Limit      int
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -19,8 +20,10 @@ type LetterQuery struct {
 	Stage      string
 	Reason     string
 	DocumentID string
-	After      Mark // At is the time of the last failure
-	Limit      int  // at least 1
+	Since      time.Time // of the last failure: not before it
+	Until      time.Time // of the last failure: before it
+	After      Mark      // At is the time of the last failure
+	Limit      int       // at least 1
 }
 
 // Letters is the view of the dead-letter group's table: one row for each letter. All methods but Run may be called
@@ -157,6 +160,10 @@ func asked(state, want rag.LetterState) bool {
 func (x *letterIndex) list(q LetterQuery, limit int) []Mark {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	from := q.After
+	if first := (Mark{At: q.Until.Add(-time.Nanosecond)}); !q.Until.IsZero() && (from == (Mark{}) || first.compare(from) > 0) {
+		from = first
+	}
 	var out []Mark
 	for state, t := range x.byState {
 		if !asked(state, q.State) {
@@ -164,16 +171,19 @@ func (x *letterIndex) list(q LetterQuery, limit int) []Mark {
 		}
 		n := 0
 		take := func(e *letterEntry) bool {
+			if !q.Since.IsZero() && e.mark.At.Before(q.Since) {
+				return false // and so is all that follows
+			}
 			if e.matches(q) && (q.After == (Mark{}) || e.mark.compare(q.After) > 0) {
 				out = append(out, e.mark)
 				n++
 			}
 			return n < limit
 		}
-		if q.After == (Mark{}) {
+		if from == (Mark{}) {
 			t.Scan(take)
 		} else {
-			t.Ascend(&letterEntry{mark: q.After}, take)
+			t.Ascend(&letterEntry{mark: from}, take)
 		}
 	}
 	slices.SortFunc(out, Mark.compare)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -73,17 +74,20 @@ func TestLetterPages(t *testing.T) {
 	kafkatest.Produce(t, cfg, records...)
 	l := newLetters(cfg, t.TempDir())
 	run(t, l)
+	times := []time.Time{{}, at(-1), at(0), at(7), at(7).Add(time.Nanosecond), at(8), at(49), at(50)}
 	rapid.Check(t, func(t *rapid.T) {
 		q := views.LetterQuery{
 			State: rapid.SampledFrom(append(states, "")).Draw(t, "state"), Stage: rapid.SampledFrom(append(stages, "", "x")).Draw(t, "stage"),
 			Reason: rapid.SampledFrom(append(reasons, "")).Draw(t, "reason"), DocumentID: rapid.SampledFrom(append(documents, "")).Draw(t, "document"),
 			Limit: rapid.IntRange(1, 160).Draw(t, "limit"),
+			Since: rapid.SampledFrom(times).Draw(t, "since"), Until: rapid.SampledFrom(times).Draw(t, "until"),
 		}
 		var want, got []string
 		for _, r := range all {
 			state := r.State == q.State || q.State == "" || q.State == rag.LetterReplaying && r.State == rag.LetterSent
 			if state && (q.Stage == "" || r.Failure.Stage == q.Stage) && (q.Reason == "" || r.Failure.Reason == q.Reason) &&
-				(q.DocumentID == "" || r.Subject.DocumentID == q.DocumentID) {
+				(q.DocumentID == "" || r.Subject.DocumentID == q.DocumentID) &&
+				(q.Since.IsZero() || !r.LastFailed.Before(q.Since)) && (q.Until.IsZero() || r.LastFailed.Before(q.Until)) {
 				want = append(want, r.ID)
 			}
 		}

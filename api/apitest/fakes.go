@@ -201,7 +201,8 @@ func (l *Letters) List(_ context.Context, q api.LetterQuery) ([]*ledger.LetterRo
 	var all []*ledger.LetterRow
 	for _, r := range l.rows {
 		if (q.State == "" || r.Shown() == q.State) && (q.Stage == "" || r.Failure.Stage == q.Stage) &&
-			(q.Reason == "" || r.Failure.Reason == q.Reason) && (q.DocumentID == "" || r.Subject.DocumentID == q.DocumentID) {
+			(q.Reason == "" || r.Failure.Reason == q.Reason) && (q.DocumentID == "" || r.Subject.DocumentID == q.DocumentID) &&
+			(q.Since.IsZero() || !r.LastFailed.Before(q.Since)) && (q.Until.IsZero() || r.LastFailed.Before(q.Until)) {
 			all = append(all, r)
 		}
 	}

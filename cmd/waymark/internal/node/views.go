@@ -86,7 +86,8 @@ type letters struct{ v *views.Letters }
 
 // List returns a page of letters.
 func (l letters) List(ctx context.Context, q api.LetterQuery) ([]*ledger.LetterRow, error) {
-	return l.v.List(ctx, views.LetterQuery{State: q.State, Stage: q.Stage, Reason: q.Reason, DocumentID: q.DocumentID, After: views.Mark(q.After), Limit: q.Limit})
+	return l.v.List(ctx, views.LetterQuery{State: q.State, Stage: q.Stage, Reason: q.Reason, DocumentID: q.DocumentID,
+		Since: q.Since, Until: q.Until, After: views.Mark(q.After), Limit: q.Limit})
 }
 
 // Payload is the record of a letter, byte for byte.
