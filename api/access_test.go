@@ -28,7 +28,7 @@ func TestEachCallNeedsItsScope(t *testing.T) {
 		"GET /v1/documents":        "read", "GET /v1/documents/a": "read", "GET /v1/messages/m": "read", "POST /v1/messages:wait": "read",
 		"GET /v1/dead-letters": "read", "GET /v1/dead-letters/x": "read", "GET /v1/dead-letters/x/payload": "read",
 		"GET /v1/search?q=x": "read", "GET /v1/stats": "read", "GET /metrics": "read", "HEAD /v1/stats": "read",
-		"POST /v1/dead-letters/x/replay": "admin", "POST /v1/dead-letters/replay": "admin", "DELETE /v1/dead-letters/x": "admin",
+		"POST /v1/dead-letters/x/replay": "admin", "POST /v1/dead-letters/replay": "admin", "POST /v1/dead-letters/discard": "admin", "DELETE /v1/dead-letters/x": "admin",
 	} {
 		method, path, _ := strings.Cut(call, " ")
 		for token, has := range map[string]string{"i-secret": "ingest", "r-secret": "read", "a-secret": "admin"} {

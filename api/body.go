@@ -128,7 +128,11 @@ func decodeStrict(b []byte, into any, fields ...string) *Problem {
 	if err := dec.Decode(into); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return problem(kindInvalidField, "a %s cannot be used here", wrong.Value).at("body", wrong.Field)
+			name := wrong.Field
+			if first, rest, ok := strings.Cut(name, "."); ok && !slices.Contains(fields, first) {
+				name = rest // the decoder names the embedded struct too
+			}
+			return problem(kindInvalidField, "a %s cannot be used here", wrong.Value).at("body", name)
 		}
 		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 			return problem(kindInvalidField, "the field is unknown").at("body", strings.Trim(name, `"`)).because("unknown_field")

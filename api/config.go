@@ -72,7 +72,7 @@ const (
 	MaxWaitIDs = 10_000
 	// MaxWait is the longest time that POST /v1/messages:wait waits.
 	MaxWait = 30 * time.Second
-	// MaxReplays is the number of letters that one POST /v1/dead-letters/replay replays.
+	// MaxReplays is the number of letters that one replay or discard by filter looks at.
 	MaxReplays = 10_000
 	// MaxJSONDepth is how deep JSON may be nested.
 	MaxJSONDepth = 64

@@ -18,6 +18,7 @@ type LetterParams struct {
 	Stage      string `query:"stage" doc:"chunker, embedder or indexer."`
 	Reason     string `query:"reason" doc:"The stable reason."`
 	DocumentID string `query:"document_id"`
+	TimeParams
 }
 
 type letterPageOutput struct{ Body DeadLetterPage }
@@ -28,11 +29,15 @@ func (s *Server) listLetters(ctx context.Context, in *struct {
 	PageParams
 }) (*letterPageOutput, error) {
 	after, p := decodeCursor(in.Cursor)
+	if p == nil {
+		p = in.check()
+	}
 	if p != nil {
 		return nil, p
 	}
 	rows, err := s.deps.LetterLister.List(ctx, LetterQuery{
-		State: rag.LetterState(in.State), Stage: in.Stage, Reason: in.Reason, DocumentID: in.DocumentID, After: after, Limit: in.Limit,
+		State: rag.LetterState(in.State), Stage: in.Stage, Reason: in.Reason, DocumentID: in.DocumentID,
+		Since: in.Since, Until: in.Until, After: after, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, s.readProblem("listing dead letters", err)
@@ -167,61 +172,6 @@ func (s *Server) command(ctx context.Context, k rag.CommandKind, row *ledger.Let
 	return nil
 }
 
-// ReplayBody selects the dead letters to replay. At least one field must be given.
-type ReplayBody struct {
-	Stage      string `json:"stage,omitempty"`
-	Reason     string `json:"reason,omitempty"`
-	DocumentID string `json:"document_id,omitempty"`
-	All        bool   `json:"all,omitempty" doc:"Every waiting letter; needed where no other field is given."`
-}
-
-// ReplayResult counts what a replay by filter did.
-type ReplayResult struct {
-	Replayed int  `json:"replayed" doc:"Commands that were sent and kept."`
-	Skipped  int  `json:"skipped" doc:"Letters whose bytes could not be kept."`
-	More     bool `json:"more" doc:"Whether more letters may match: ask again."`
-}
-
-type replayOutput struct{ Body ReplayResult }
-
-// replayLetters replays every waiting letter that matches, up to MaxReplays.
-func (s *Server) replayLetters(ctx context.Context, _ *struct{}) (*replayOutput, error) {
-	var body ReplayBody
-	if p := s.readJSON(ctx, &body, "stage", "reason", "document_id", "all"); p != nil {
-		return nil, p
-	}
-	if body == (ReplayBody{}) {
-		return nil, problem(kindInvalidField, "give stage, reason or document_id, or all: true").at("body", "all")
-	}
-	var r ReplayResult
-	q := LetterQuery{State: rag.LetterWaiting, Stage: body.Stage, Reason: body.Reason, DocumentID: body.DocumentID, Limit: MaxPage}
-	for {
-		rows, err := s.deps.LetterLister.List(ctx, q)
-		if err != nil {
-			return nil, s.readProblem("listing dead letters", err)
-		}
-		for _, row := range rows {
-			if r.Replayed == MaxReplays {
-				r.More = true
-				return &replayOutput{Body: r}, nil
-			}
-			if row.State != rag.LetterWaiting || row.Lost != "" {
-				r.Skipped++
-				continue
-			}
-			if p := s.replay(ctx, row); p != nil {
-				p.Detail = printable(strconv.Itoa(r.Replayed)+" were sent before: "+p.Detail, 512)
-				return nil, p
-			}
-			r.Replayed++
-		}
-		if len(rows) < q.Limit {
-			return &replayOutput{Body: r}, nil
-		}
-		q.After = letterMark(rows[len(rows)-1])
-	}
-}
-
 // discardLetter gives a dead version up.
 func (s *Server) discardLetter(ctx context.Context, in *struct {
 	LetterPath
@@ -270,9 +220,17 @@ func (s *Server) letterCalls(api huma.API) {
 	register(api, call{
 		id: "replay-dead-letters", method: http.MethodPost, path: "/v1/dead-letters/replay", tag: lettersTag, status: http.StatusAccepted,
 		summary: "Replay dead letters by filter", scope: ScopeAdmin, slow: true, body: map[string]any{"application/json": ReplayBody{}},
-		problems:    []kind{kindMalformedJSON, kindInvalidField, kindUnavailable},
-		description: "Every waiting letter that matches, up to 10,000 of them.",
+		problems: []kind{kindMalformedJSON, kindInvalidField, kindUnavailable},
+		description: "Every waiting letter that matches, up to 10,000 of them: with next_cursor the call goes on where it ended. " +
+			"Each failure is replayed once, also where a letter dies again meanwhile.",
 	}, s.replayLetters)
+	register(api, call{
+		id: "discard-dead-letters", method: http.MethodPost, path: "/v1/dead-letters/discard", tag: lettersTag, status: http.StatusAccepted,
+		summary: "Discard dead letters by filter", scope: ScopeAdmin, slow: true, body: map[string]any{"application/json": DiscardBody{}},
+		problems: []kind{kindMalformedJSON, kindInvalidField, kindUnavailable},
+		description: "Every waiting letter that matches, up to 10,000 of them: with next_cursor the call goes on where it ended. " +
+			"Letters that a replay has taken up are left alone.",
+	}, s.discardLetters)
 	register(api, call{
 		id: "discard-dead-letter", method: http.MethodDelete, path: "/v1/dead-letters/{id}", tag: lettersTag, status: http.StatusAccepted,
 		summary: "Discard a dead letter", scope: ScopeAdmin, problems: decided,

@@ -111,6 +111,7 @@ type DeadLetter struct {
 	Reason        string          `json:"reason" doc:"Stable, lower case."`
 	Error         string          `json:"error" doc:"One sentence for people."`
 	Attempts      int             `json:"attempts" doc:"Runs that failed, over all replays."`
+	Generation    int             `json:"generation" doc:"How often it was replayed: 0 for the first run, one more with each replay."`
 	Topic         string          `json:"topic"`
 	Partition     int32           `json:"partition"`
 	Offset        int64           `json:"offset"`
@@ -125,7 +126,7 @@ type DeadLetter struct {
 func deadLetter(row *ledger.LetterRow) DeadLetter {
 	l := DeadLetter{
 		ID: row.ID, MessageID: row.Subject.MessageID, DocumentID: row.Subject.DocumentID, Stage: row.Failure.Stage,
-		Class: row.Failure.Class, Reason: row.Failure.Reason, Error: row.Failure.Message, Attempts: row.Attempts,
+		Class: row.Failure.Class, Reason: row.Failure.Reason, Error: row.Failure.Message, Attempts: row.Attempts, Generation: row.Subject.Revision.Generation,
 		Topic: row.Position.Topic, Partition: row.Position.Partition, Offset: row.Position.Offset,
 		FirstFailedAt: row.FirstFailed.UTC(), LastFailedAt: row.LastFailed.UTC(), State: row.Shown(),
 		DiscardReason: row.Reason, Lost: row.Lost,

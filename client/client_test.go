@@ -231,7 +231,8 @@ func TestListsWalkThroughPages(t *testing.T) {
 		}
 	})
 	var ids []string
-	for l, err := range c.DeadLetters(t.Context(), client.LetterFilter{Reason: "no_text", State: rag.LetterWaiting}) {
+	for l, err := range c.DeadLetters(t.Context(), client.LetterFilter{Reason: "no_text", State: rag.LetterWaiting,
+		Since: time.Date(2026, 3, 1, 1, 0, 0, 5, time.FixedZone("", 3600)), Until: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +241,10 @@ func TestListsWalkThroughPages(t *testing.T) {
 	if !slices.Equal(ids, []string{"1", "2", "3"}) {
 		t.Errorf("got %q", ids)
 	}
-	if want := []string{"/v1/dead-letters?limit=200&reason=no_text&state=waiting", "/v1/dead-letters?cursor=c1&limit=200&reason=no_text&state=waiting"}; !slices.Equal(uris, want) {
+	if want := []string{
+		"/v1/dead-letters?limit=200&reason=no_text&since=2026-03-01T00%3A00%3A00.000000005Z&state=waiting&until=2026-03-02T00%3A00%3A00Z",
+		"/v1/dead-letters?cursor=c1&limit=200&reason=no_text&since=2026-03-01T00%3A00%3A00.000000005Z&state=waiting&until=2026-03-02T00%3A00%3A00Z",
+	}; !slices.Equal(uris, want) {
 		t.Errorf("got %q", uris)
 	}
 	failing := serve(t, client.Options{}, func(w http.ResponseWriter, _ *http.Request) { problem(w, 500, "internal-error", "") })
@@ -262,6 +266,8 @@ func TestLetters(t *testing.T) {
 			_, _ = w.Write([]byte{0, 1, 255})
 		case r.URL.Path == "/v1/dead-letters/replay":
 			answer(w, 202, client.ReplayResult{Replayed: 7})
+		case r.URL.Path == "/v1/dead-letters/discard":
+			answer(w, 202, client.DiscardResult{Discarded: 3, NextCursor: "c"})
 		default:
 			answer(w, 202, client.DeadLetter{ID: "t@0-1-2"})
 		}
@@ -270,17 +276,20 @@ func TestLetters(t *testing.T) {
 	l, err := c.DeadLetter(ctx, "t@0-1-2")
 	var out bytes.Buffer
 	p, err2 := c.Payload(ctx, "t@0-1-2", &out)
-	r, err3 := c.ReplayAll(ctx, client.ReplayFilter{Reason: "x"})
-	_, err4 := c.ReplayAll(ctx, client.ReplayFilter{})
-	if err := errors.Join(err, err2, err3, err4, c.Replay(ctx, "i"), c.Discard(ctx, "i", "old & done")); err != nil {
+	r, err3 := c.ReplayAll(ctx, client.WaitingFilter{Reason: "x"})
+	_, err4 := c.ReplayAll(ctx, client.WaitingFilter{Cursor: "c"})
+	d, err5 := c.DiscardAll(ctx, client.WaitingFilter{Until: time.Unix(0, 0).UTC()}, "old")
+	_, err6 := c.DiscardAll(ctx, client.WaitingFilter{}, "")
+	if err := errors.Join(err, err2, err3, err4, err5, err6, c.Replay(ctx, "i"), c.Discard(ctx, "i", "old & done")); err != nil {
 		t.Fatal(err)
 	}
-	if l.ID != "t@0-1-2" || p.ContentType != "text/html" || p.Null || !bytes.Equal(out.Bytes(), []byte{0, 1, 255}) || r.Replayed != 7 {
+	if l.ID != "t@0-1-2" || p.ContentType != "text/html" || p.Null || !bytes.Equal(out.Bytes(), []byte{0, 1, 255}) || r.Replayed != 7 || d.Discarded != 3 || d.NextCursor != "c" {
 		t.Errorf("got %+v %+v %v %+v", l, p, out.Bytes(), r)
 	}
 	want := []string{
 		"GET /v1/dead-letters/t@0-1-2", "GET /v1/dead-letters/t@0-1-2/payload", `POST /v1/dead-letters/replay {"reason":"x"}`,
-		`POST /v1/dead-letters/replay {"all":true}`, "POST /v1/dead-letters/i/replay", "DELETE /v1/dead-letters/i?why=old+%26+done",
+		`POST /v1/dead-letters/replay {"cursor":"c","all":true}`, `POST /v1/dead-letters/discard {"until":"1970-01-01T00:00:00Z","why":"old"}`,
+		`POST /v1/dead-letters/discard {"all":true}`, "POST /v1/dead-letters/i/replay", "DELETE /v1/dead-letters/i?why=old+%26+done",
 	}
 	if !slices.Equal(seen, want) {
 		t.Errorf("got:\n%s", strings.Join(seen, "\n"))
@@ -331,7 +340,7 @@ func TestTypesMatchTheServers(t *testing.T) {
 		{client.DocumentStatus{}, api.DocumentStatus{}}, {client.MessageStatus{}, api.MessageStatus{}}, {client.DeadLetter{}, api.DeadLetter{}},
 		{client.Hit{}, api.Hit{}}, {client.Stats{}, api.Stats{}}, {client.Accepted{}, api.Accepted{}}, {client.BatchResult{}, api.BatchResult{}},
 		{client.Error{}, api.Problem{}}, {client.WaitResult{}, api.WaitResult{}}, {client.WaitFor{}, api.WaitFor{}}, {client.ReplayResult{}, api.ReplayResult{}},
-		{client.ReplayFilter{}, api.ReplayBody{}}, {client.Document{}, api.DocumentBody{}},
+		{client.WaitingFilter{}, api.ReplayBody{}}, {client.DiscardResult{}, api.DiscardResult{}}, {client.Document{}, api.DocumentBody{}},
 	} {
 		ours, theirs := shape(reflect.TypeOf(pair.ours)), shape(reflect.TypeOf(pair.theirs))
 		for name, kind := range theirs {
@@ -361,9 +370,11 @@ func shape(t reflect.Type) map[string]string {
 		switch {
 		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 			out[prefix] = "string" // base64
+		case t == reflect.TypeFor[time.Time]():
+			out[prefix] = "string" // RFC 3339
 		case t.Kind() == reflect.Slice:
 			walk(prefix+"[]", t.Elem())
-		case t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]():
+		case t.Kind() == reflect.Struct:
 			for i := range t.NumField() {
 				f := t.Field(i)
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/waymarkhq/waymark/rag"
 )
@@ -19,10 +20,17 @@ type LetterFilter struct {
 	Stage      string
 	Reason     string
 	DocumentID string
+	Since      time.Time // the last failure is not before it
+	Until      time.Time // the last failure is before it
 }
 
 func (f LetterFilter) query() url.Values {
 	query := url.Values{}
+	for name, at := range map[string]time.Time{"since": f.Since, "until": f.Until} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
 	for name, value := range map[string]string{
 		"state": string(f.State), "stage": f.Stage, "reason": f.Reason, "document_id": f.DocumentID,
 	} {
@@ -81,32 +89,62 @@ func (c *Client) Replay(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: lettersPath + "/" + segment(id) + "/replay"}, nil)
 }
 
-// ReplayFilter chooses waiting dead letters; an empty field matches all.
-type ReplayFilter struct {
-	Stage      string `json:"stage,omitempty"`
-	Reason     string `json:"reason,omitempty"`
-	DocumentID string `json:"document_id,omitempty"`
+// WaitingFilter chooses waiting dead letters; an empty field matches all.
+type WaitingFilter struct {
+	Stage      string    `json:"stage,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	DocumentID string    `json:"document_id,omitempty"`
+	Since      time.Time `json:"since,omitzero"`   // the last failure is not before it
+	Until      time.Time `json:"until,omitzero"`   // the last failure is before it
+	Cursor     string    `json:"cursor,omitempty"` // NextCursor of the answer before
 }
+
+// all says that the filter matches every waiting letter, which the API wants to be told in so many words.
+func (f WaitingFilter) all() bool { return f == WaitingFilter{Cursor: f.Cursor} }
 
 // ReplayResult counts what a replay by filter did.
 type ReplayResult struct {
 	Replayed int `json:"replayed"`
 	// Skipped letters have lost their bytes.
 	Skipped int `json:"skipped"`
-	// More says that further letters may match: ask again.
-	More bool `json:"more"`
+	// More says that further letters may match: ask again with NextCursor.
+	More       bool   `json:"more"`
+	NextCursor string `json:"next_cursor,omitempty"`
 }
 
 // ReplayAll asks for a new run of every waiting letter that matches, up to 10,000 of them.
-func (c *Client) ReplayAll(ctx context.Context, f ReplayFilter) (ReplayResult, error) {
+func (c *Client) ReplayAll(ctx context.Context, f WaitingFilter) (ReplayResult, error) {
 	r, err := jsonRequest(http.MethodPost, lettersPath+"/replay", struct {
-		ReplayFilter
+		WaitingFilter
 		All bool `json:"all,omitempty"`
-	}{f, f == ReplayFilter{}})
+	}{f, f.all()})
 	if err != nil {
 		return ReplayResult{}, err
 	}
 	var result ReplayResult
+	return result, c.call(ctx, r, &result)
+}
+
+// DiscardResult counts what a discard by filter did.
+type DiscardResult struct {
+	Discarded int `json:"discarded"`
+	// More says that further letters may match: ask again with NextCursor.
+	More       bool   `json:"more"`
+	NextCursor string `json:"next_cursor,omitempty"`
+}
+
+// DiscardAll gives up every waiting letter that matches, up to 10,000 of them. Why is kept with them, in the operator's
+// words; it may be "".
+func (c *Client) DiscardAll(ctx context.Context, f WaitingFilter, why string) (DiscardResult, error) {
+	r, err := jsonRequest(http.MethodPost, lettersPath+"/discard", struct {
+		WaitingFilter
+		All bool   `json:"all,omitempty"`
+		Why string `json:"why,omitempty"`
+	}{f, f.all(), why})
+	if err != nil {
+		return DiscardResult{}, err
+	}
+	var result DiscardResult
 	return result, c.call(ctx, r, &result)
 }
 

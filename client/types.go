@@ -94,6 +94,7 @@ type DeadLetter struct {
 	Reason        string          `json:"reason"`
 	Error         string          `json:"error"`
 	Attempts      int             `json:"attempts"`
+	Generation    int             `json:"generation"` // how often it was replayed
 	Topic         string          `json:"topic"`
 	Partition     int32           `json:"partition"`
 	Offset        int64           `json:"offset"`
