@@ -29,10 +29,39 @@ type letterFlags struct {
 	Reason   string `placeholder:"REASON" help:"Only letters with this reason, e.g. no_text."`
 	Stage    string `enum:",chunker,embedder,indexer" default:"" placeholder:"STAGE" help:"Only letters of this stage: chunker, embedder or indexer."`
 	Document string `placeholder:"ID" help:"Only letters of this document."`
+	Since    moment `placeholder:"TIME" help:"Only letters that failed last at or after this time: as of RFC 3339, or so long ago, e.g. 2h."`
+	Until    moment `placeholder:"TIME" help:"Only letters that failed last before this time."`
 }
 
-func (f letterFlags) filter() client.LetterFilter {
-	return client.LetterFilter{State: rag.LetterState(f.State), Reason: f.Reason, Stage: f.Stage, DocumentID: f.Document}
+func (f letterFlags) filter() (client.LetterFilter, error) {
+	since, until, err := between(f.Since, f.Until)
+	return client.LetterFilter{State: rag.LetterState(f.State), Reason: f.Reason, Stage: f.Stage, DocumentID: f.Document, Since: since, Until: until}, err
+}
+
+// waitingFlags choose waiting dead letters instead of ids.
+type waitingFlags struct {
+	All      bool   `help:"Every waiting letter, or with the flags below those that match."`
+	Reason   string `placeholder:"REASON" help:"With --all, only letters with this reason."`
+	Stage    string `enum:",chunker,embedder,indexer" default:"" placeholder:"STAGE" help:"With --all, only letters of this stage: chunker, embedder or indexer."`
+	Document string `placeholder:"ID" help:"With --all, only letters of this document."`
+	Since    moment `placeholder:"TIME" help:"With --all, only letters that failed last at or after this time: as of RFC 3339, or so long ago, e.g. 2h."`
+	Until    moment `placeholder:"TIME" help:"With --all, only letters that failed last before this time."`
+}
+
+// check refuses ids and filters together, and neither.
+func (f waitingFlags) check(ids []string) error {
+	switch {
+	case f.All == (len(ids) > 0):
+		return usageError("name dead letters, or say --all")
+	case !f.All && f != waitingFlags{}:
+		return usageError("--reason, --stage, --document, --since and --until go with --all")
+	}
+	return nil
+}
+
+func (f waitingFlags) filter() (client.WaitingFilter, error) {
+	since, until, err := between(f.Since, f.Until)
+	return client.WaitingFilter{Reason: f.Reason, Stage: f.Stage, DocumentID: f.Document, Since: since, Until: until}, err
 }
 
 type dlqListCmd struct {
@@ -56,9 +85,13 @@ func (c *dlqListCmd) Run(ctx context.Context, env *environment) error {
 		return err
 	}
 	defer api.Close()
-	rows := [][]string{{"ID", "STATE", "REASON", "DOCUMENT", "LAST FAILED", "ERROR"}}
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"ID", "STATE", "GENERATION", "REASON", "DOCUMENT", "LAST FAILED", "ERROR"}}
 	n := 0
-	for l, err := range api.DeadLetters(ctx, c.filter()) {
+	for l, err := range api.DeadLetters(ctx, filter) {
 		if err != nil {
 			return err
 		}
@@ -71,7 +104,7 @@ func (c *dlqListCmd) Run(ctx context.Context, env *environment) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{l.ID, string(l.State), l.Reason, l.DocumentID, timestamp(l.LastFailedAt), l.Error})
+		rows = append(rows, []string{l.ID, string(l.State), strconv.Itoa(l.Generation), l.Reason, l.DocumentID, timestamp(l.LastFailedAt), l.Error})
 	}
 	return env.listed(rows, n, c.Limit, "dead letter")
 }
@@ -107,39 +140,32 @@ func (c *dlqShowCmd) Run(ctx context.Context, env *environment) error {
 	return env.properties([][2]string{
 		{"Dead letter", l.ID}, {"State", string(l.State)}, {"Discarded because", l.DiscardReason}, {"Next run", due},
 		{"Document", l.DocumentID}, {"Message", l.MessageID},
-		{"Reason", l.Reason}, {"Error", l.Error}, {"Stage", l.Stage}, {"Class", string(l.Class)}, {"Attempts", strconv.Itoa(l.Attempts)},
+		{"Reason", l.Reason}, {"Error", l.Error}, {"Stage", l.Stage}, {"Class", string(l.Class)}, {"Generation", strconv.Itoa(l.Generation)}, {"Attempts", strconv.Itoa(l.Attempts)},
 		{"First failed", timestamp(l.FirstFailedAt)}, {"Last failed", timestamp(l.LastFailedAt)},
 		{"Record", fmt.Sprintf("%s, partition %d, offset %d", l.Topic, l.Partition, l.Offset)}, {"Bytes", l.Lost},
 	})
 }
 
 type dlqReplayCmd struct {
-	IDs      []string `arg:"" optional:"" name:"id" help:"Ids of dead letters."`
-	All      bool     `help:"Every waiting letter, or with the flags below those that match."`
-	Reason   string   `placeholder:"REASON" help:"With --all, only letters with this reason."`
-	Stage    string   `enum:",chunker,embedder,indexer" default:"" placeholder:"STAGE" help:"With --all, only letters of this stage: chunker, embedder or indexer."`
-	Document string   `placeholder:"ID" help:"With --all, only letters of this document."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Ids of dead letters."`
+	waitingFlags
 	clientFlags
 }
 
 // Help is the long description.
 func (dlqReplayCmd) Help() string {
-	return "Each failure can be replayed once: not while a replay runs, nor after one succeeded. 'waymark status ID' shows how it ends."
+	return "Each failure can be replayed once: not while a replay runs, nor after one succeeded. A replay is a new generation of the letter; one that dies waits again. 'waymark status ID' shows how it ends."
 }
 
 // Validate is called by the parser.
-func (c *dlqReplayCmd) Validate() error {
-	switch {
-	case c.All == (len(c.IDs) > 0):
-		return usageError("name dead letters, or say --all")
-	case !c.All && (c.Reason != "" || c.Stage != "" || c.Document != ""):
-		return usageError("--reason, --stage and --document go with --all")
-	}
-	return nil
-}
+func (c *dlqReplayCmd) Validate() error { return c.check(c.IDs) }
 
 // Run is called by the parser.
 func (c *dlqReplayCmd) Run(ctx context.Context, env *environment) error {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
 	api, err := c.client(env, briefly)
 	if err != nil {
 		return err
@@ -149,16 +175,14 @@ func (c *dlqReplayCmd) Run(ctx context.Context, env *environment) error {
 		return each(env, c.IDs, "asked for a replay", func(id string) error { return api.Replay(ctx, id) })
 	}
 	total := client.ReplayResult{}
-	for {
-		r, err := api.ReplayAll(ctx, client.ReplayFilter{Reason: c.Reason, Stage: c.Stage, DocumentID: c.Document})
+	for more := true; more; {
+		r, err := api.ReplayAll(ctx, filter)
 		if err != nil {
 			return err
 		}
 		total.Replayed += r.Replayed
-		total.Skipped = r.Skipped
-		if !r.More || r.Replayed == 0 {
-			break
-		}
+		total.Skipped += r.Skipped
+		more, filter.Cursor = r.NextCursor != "", r.NextCursor
 	}
 	if env.globals.JSON {
 		return env.writeJSON(total)
@@ -171,19 +195,48 @@ func (c *dlqReplayCmd) Run(ctx context.Context, env *environment) error {
 }
 
 type dlqDiscardCmd struct {
-	IDs []string `arg:"" name:"id" help:"Ids of dead letters."`
-	Why string   `placeholder:"TEXT" help:"Kept with the letters."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Ids of dead letters."`
+	waitingFlags
+	Why string `placeholder:"TEXT" help:"Kept with the letters."`
 	clientFlags
 }
 
+// Help is the long description.
+func (dlqDiscardCmd) Help() string {
+	return "The versions stay dead and are no longer shown as waiting. Letters whose replay runs are left alone."
+}
+
+// Validate is called by the parser.
+func (c *dlqDiscardCmd) Validate() error { return c.check(c.IDs) }
+
 // Run is called by the parser.
 func (c *dlqDiscardCmd) Run(ctx context.Context, env *environment) error {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
 	api, err := c.client(env, briefly)
 	if err != nil {
 		return err
 	}
 	defer api.Close()
-	return each(env, c.IDs, "discarded", func(id string) error { return api.Discard(ctx, id, c.Why) })
+	if !c.All {
+		return each(env, c.IDs, "discarded", func(id string) error { return api.Discard(ctx, id, c.Why) })
+	}
+	total := client.DiscardResult{}
+	for more := true; more; {
+		r, err := api.DiscardAll(ctx, filter, c.Why)
+		if err != nil {
+			return err
+		}
+		total.Discarded += r.Discarded
+		more, filter.Cursor = r.NextCursor != "", r.NextCursor
+	}
+	if env.globals.JSON {
+		return env.writeJSON(total)
+	}
+	env.console.Printf("Discarded %s.\n", plural(total.Discarded, "dead letter"))
+	return nil
 }
 
 // each does something with every id. A refusal of one does not keep the others from being done; whatever else goes wrong
@@ -237,6 +290,10 @@ type exportedLetter struct {
 
 // Run is called by the parser.
 func (c *dlqExportCmd) Run(ctx context.Context, env *environment) (err error) {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
 	api, err := c.client(env, briefly)
 	if err != nil {
 		return err
@@ -251,15 +308,15 @@ func (c *dlqExportCmd) Run(ctx context.Context, env *environment) (err error) {
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
-	n, err := c.export(ctx, api, out)
+	n, err := c.export(ctx, api, filter, out)
 	if err == nil && c.Output != "" && !env.globals.JSON {
 		env.console.Printf("Exported %s to %s.\n", plural(n, "dead letter"), c.Output)
 	}
 	return err
 }
 
-func (c *dlqExportCmd) export(ctx context.Context, api *client.Client, out io.Writer) (n int, err error) {
-	for l, err := range api.DeadLetters(ctx, c.filter()) {
+func (c *dlqExportCmd) export(ctx context.Context, api *client.Client, filter client.LetterFilter, out io.Writer) (n int, err error) {
+	for l, err := range api.DeadLetters(ctx, filter) {
 		if err != nil {
 			return n, err
 		}

@@ -133,6 +133,15 @@ func TestDLQDiscard(t *testing.T) {
 	show(t, "dlq-discard", s, "dlq discard --why scanned "+id, "dlq discard "+id, "dlq show "+id)
 }
 
+// The letter of the tests failed at 2026-01-02 03:05:05.
+func TestDLQByTime(t *testing.T) {
+	s := filled(t)
+	show(t, "dlq-time", s, "dlq list --since 2026-01-02T03:05:05Z", "dlq list --until 2026-01-02T04:05:05+01:00", "dlq list --since 1s",
+		"dlq export --since 1s --json", "dlq replay --all --until 2026-01-02T03:05:05Z", "dlq discard --all --since 1s",
+		"dlq discard --all --since 2026-01-02T03:05:05Z --until 1s --reason no_text --why scanned", "dlq list --state discarded --since 2026-01-02T03:05:05Z",
+		"dlq discard --all --json")
+}
+
 func TestDLQReplayAll(t *testing.T) {
 	s := filled(t)
 	show(t, "dlq-replay-all", s, "dlq replay --all --reason other", "dlq replay --all --reason no_text --json")
