@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fmt generate bench fuzz cover vuln clean
+.PHONY: help build run test lint fmt generate bench fuzz cover mutants vuln clean
 
 help: ## this list
 	@echo "make TARGET [PKG=./some/package/...]"
@@ -36,6 +36,9 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each
 cover: ## test coverage: the total, and coverage.out for go tool cover -html
 	go test -coverpkg=$$(go list $(PKG) | paste -sd ,) -coverprofile=coverage.out $(PKG)
 	@go tool cover -func=coverage.out | tail -n 1
+
+mutants: ## bring bugs back one at a time and show which test notices (ONLY=name,… ROTATE=5 by commit, ALL=1, WRITE=1: docs/mutants.md)
+	@tools/mutants $(if $(ONLY),-only $(ONLY)) $(if $(ROTATE),-rotate $(ROTATE)) $(if $(ALL),-all) $(if $(WRITE),-write docs/mutants.md)
 
 vuln: ## known vulnerabilities in what is used; needs the database of vulnerabilities online
 	$$(tools/tool govulncheck) $(PKG)

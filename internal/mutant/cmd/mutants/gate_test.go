@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/waymarkhq/waymark/internal/mutant"
+)
+
+// The catalogue has every mutant once, and names tests that exist.
+func TestCatalogue(t *testing.T) {
+	var names []mutant.Name
+	known := map[string][]string{}
+	for _, e := range catalogue() {
+		names = append(names, e.name)
+		if e.what == "" || len(e.catches) == 0 {
+			t.Errorf("%s: %+v", e.name, e)
+		}
+		for _, c := range e.catches {
+			if known[c.pkg] == nil {
+				known[c.pkg] = testsOf(t, c.pkg)
+			}
+			for _, test := range c.tests {
+				name, _, _ := strings.Cut(test, "/")
+				if !slices.Contains(known[c.pkg], name) {
+					t.Errorf("%s: there is no test %s in %s", e.name, name, c.pkg)
+				}
+			}
+		}
+	}
+	if want := mutant.All(); !slices.Equal(names, want) {
+		t.Errorf("the catalogue has %v, want %v", names, want)
+	}
+}
+
+// testsOf lists the test functions of a package.
+func testsOf(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../../../..", pkg, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests in %s: %v", pkg, err)
+	}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				names = append(names, fn.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// fakeRuns answers commands by package and mutant, "" for the ordinary build; what it has no answer for passes.
+type fakeRuns struct {
+	answers map[string]report
+	asked   []string
+}
+
+func (f *fakeRuns) execute(_ context.Context, c command, m mutant.Name) report {
+	key := c.pkg + " " + string(m)
+	f.asked = append(f.asked, strings.TrimSpace(key))
+	if r, ok := f.answers[key]; ok {
+		return r
+	}
+	return report{outcome: passed}
+}
+
+func TestGate(t *testing.T) {
+	two := entry{"two", "it has two commands", []command{at("near", "TestA"), at("far", "TestB")}}
+	caughtBy := func(test string) report {
+		return report{outcome: failed, tests: []string{test}, says: "as it should", took: time.Second}
+	}
+	for name, tc := range map[string]struct {
+		answers map[string]report
+		all     bool
+		asked   string
+		out     string // of the mutant
+		caught  bool
+	}{
+		"the first command catches it": {map[string]report{"near two": caughtBy("TestA")}, false, "near, near two", "caught in    1.0s by near TestA: as it should", true},
+		"a later one does":             {map[string]report{"far two": caughtBy("TestB")}, false, "near, near two, far, far two", "by far TestB", true},
+		"none does":                    {nil, false, "near, near two, far, far two", "!!! SURVIVED", false},
+		"all are asked for":            {map[string]report{"near two": caughtBy("TestA"), "far two": caughtBy("TestB")}, true, "near, near two, far, far two", "by far TestB", true},
+		"of all one does not":          {map[string]report{"near two": caughtBy("TestA")}, true, "near, near two, far, far two", "!!! SURVIVED: far TestB does not notice it", false},
+		"the test fails anyway":        {map[string]report{"near ": caughtBy("TestA"), "near two": caughtBy("TestA")}, false, "near", "!!! near TestA fails without a mutant too: as it should", false},
+		"the test never works":         {map[string]report{"near ": {says: "no test ran"}}, false, "near", "!!! near TestA cannot be judged, without a mutant: no test ran", false},
+		"the mutant does not compile":  {map[string]report{"near two": {says: "it does not compile"}}, false, "near, near two", "!!! near TestA cannot be judged: it does not compile", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			runs := &fakeRuns{answers: tc.answers}
+			g := newGate(&out, options{all: tc.all})
+			g.execute = runs.execute
+			err := g.run(t.Context(), []entry{two})
+			if (err == nil) != tc.caught {
+				t.Errorf("the gate says %v", err)
+			}
+			if got := strings.Join(runs.asked, ", "); got != tc.asked {
+				t.Errorf("ran %s, want %s", got, tc.asked)
+			}
+			if !strings.Contains(out.String(), tc.out) {
+				t.Errorf("printed\n%s, want %q", &out, tc.out)
+			}
+		})
+	}
+}
+
+// What the ordinary build says of a command is asked once.
+func TestGateAsksTheOrdinaryBuildOnce(t *testing.T) {
+	runs := &fakeRuns{answers: map[string]report{"p one": {outcome: failed}, "p two": {outcome: failed}}}
+	g := newGate(&bytes.Buffer{}, options{})
+	g.execute = runs.execute
+	c := []command{at("p", "TestA")}
+	if err := g.run(t.Context(), []entry{{"one", "", c}, {"two", "", c}}); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(runs.asked); got != "[p p one p two]" {
+		t.Errorf("ran %s", got)
+	}
+}
+
+func TestInterruptedGate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g := newGate(&bytes.Buffer{}, options{})
+	g.execute = (&fakeRuns{}).execute
+	if err := g.run(ctx, catalogue()); !errors.Is(err, context.Canceled) {
+		t.Errorf("the gate says %v", err)
+	}
+}
+
+func TestRotation(t *testing.T) {
+	all := catalogue()
+	tried := map[mutant.Name]bool{}
+	for i := range 200 {
+		commit := fmt.Sprintf("%040x", i)
+		chosen := rotated(all, 5, commit)
+		if again := rotated(all, 5, commit); len(chosen) != 5 || fmt.Sprint(chosen) != fmt.Sprint(again) {
+			t.Fatalf("%s: %v, then %v", commit, chosen, again)
+		}
+		here := map[mutant.Name]bool{}
+		for _, e := range chosen {
+			tried[e.name], here[e.name] = true, true
+		}
+		if len(here) != 5 {
+			t.Errorf("%s: %v", commit, chosen)
+		}
+	}
+	if len(tried) != len(all) {
+		t.Errorf("200 commits try %d mutants of %d", len(tried), len(all))
+	}
+	if n := len(rotated(all, 100, "x")); n != len(all) {
+		t.Errorf("%d chosen of %d", n, len(all))
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for args, want := range map[string]int{
+		"-list": 0, "-h": 0, "-list -only acks_one,drop_on_seen": 0, "-list -rotate 5 -commit abc": 0,
+		"-only nothing": 2, "-rotate -1": 2, "-rotate 2 -only acks_one": 2, "-write x -only acks_one": 2, "-limit 0s": 2, "what": 2, "-what": 2,
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != want || code == 2 && errs.Len() == 0 {
+			t.Errorf("%q: code %d, want %d\n%s%s", args, code, want, &out, &errs)
+		}
+	}
+	var out bytes.Buffer
+	run(t.Context(), []string{"-list", "-only", "drop_on_seen"}, &out, &out)
+	if !strings.HasPrefix(out.String(), "drop_on_seen") || strings.Contains(out.String(), "acks_one") {
+		t.Errorf("listed\n%s", &out)
+	}
+}
+
+func TestTable(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "mutants.md")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	results := []result{{entry: entry{name: "a", what: "it is wrong"}, caught: []catch{
+		{at("p", "TestA"), report{outcome: failed, tests: []string{"TestA/x", "TestA/y", "TestA/z"}, says: "a|b <c> d_e", took: 1540 * time.Millisecond}},
+		{at("q", "TestB"), report{outcome: failed, tests: []string{"TestB"}, says: "no"}}}}}
+	write("Before.\n" + tableBegin + "old\n" + tableEnd + "Behind.\n")
+	if err := writeTable(name, results); err != nil {
+		t.Fatal(err)
+	}
+	want := "Before.\n" + tableBegin + "| mutant | what is wrong | caught by | in | with the words |\n|---|---|---|---|---|\n" +
+		"| `a` | it is wrong | `p`: `TestA/x`, `TestA/y` and 1 more | 1.5 s | a\\|b &lt;c> d\\_e |\n|  |  | `q`: `TestB` | 0.0 s | no |\n" + tableEnd + "Behind.\n"
+	if b, err := os.ReadFile(name); err != nil || string(b) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, b, want)
+	}
+	write("no place for it\n")
+	if err := writeTable(name, results); err == nil {
+		t.Error("a file without a place for the table was written")
+	}
+}
