@@ -24,7 +24,7 @@ func (d drawn) Fatalf(format string, args ...any) { d.rt.Fatalf(format, args...)
 func histories(t *testing.T, kit func(t testing.TB) *stagetest.Kit, next func(rt *rapid.T) []stagetest.Step) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var steps []stagetest.Step
-		for range rapid.IntRange(1, 5).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 4).Draw(rt, "steps") {
 			steps = append(steps, next(rt)...)
 		}
 		kit(drawn{t, rt}).Run(steps...)

@@ -102,6 +102,7 @@ func TestLetterThatDoesNotFit(t *testing.T) {
 	}{
 		"it fits":                 {rag.Raw{Key: []byte("doc"), Value: value[:60<<10], Timestamp: noon}, false},
 		"the value is too large":  {rag.Raw{Key: []byte("doc"), Value: value, Timestamp: noon}, true},
+		"it fits but for ours":    {rag.Raw{Key: []byte("doc"), Value: value[:84<<10], Timestamp: noon}, true},
 		"the key is too large":    {rag.Raw{Key: value, Value: []byte("x"), Timestamp: noon}, true},
 		"there are many headers":  {rag.Raw{Key: []byte("doc"), Headers: headers(9_000), Timestamp: noon}, true},
 		"it fits with its header": {rag.Raw{Key: []byte("doc"), Value: value[:20<<10], Headers: headers(1000), Timestamp: noon}, false},
