@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lovoo/goka"
-
 	"github.com/waymarkhq/waymark/engine"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
@@ -28,6 +26,14 @@ func (s unsent) Send(_ context.Context, out stage.Output, _ func(int64, error)) 
 	return nil
 }
 
+// around puts something around the senders that open makes. P is goka's producer.
+func around[P any](open func() (engine.Sender, P, error), with func(engine.Sender) engine.Sender) func() (engine.Sender, P, error) {
+	return func() (engine.Sender, P, error) {
+		s, p, err := open()
+		return with(s), p, err
+	}
+}
+
 // The chunker dies when the row stands in its local store, and nothing of the document in Kafka. The row that it finds when it
 // comes again must not be taken for the end of its work.
 func TestCrashBehindTheLocalRow(t *testing.T) {
@@ -35,11 +41,7 @@ func TestCrashBehindTheLocalRow(t *testing.T) {
 	w.put(rag.Document{ID: "doc", MessageID: "m1", Content: []byte("Ships come from everywhere.")})
 	table, topics := w.topics.Tables.Chunker, make(chan string, 100)
 	stop := w.run(func(env *engine.Env) {
-		open := env.NewSender
-		env.NewSender = func() (engine.Sender, goka.Producer, error) {
-			s, p, err := open()
-			return unsent{s, topics}, p, err
-		}
+		env.NewSender = around(env.NewSender, func(s engine.Sender) engine.Sender { return unsent{s, topics} })
 		env.DrainTimeout = 50 * time.Millisecond
 	}, pipeline.RoleChunker)
 	for kafkatest.Receive(t, "the row on its way", topics) != table { // it is stored before it is sent

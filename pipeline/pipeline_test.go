@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/IBM/sarama"
-
 	"github.com/waymarkhq/waymark/engine"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
@@ -84,6 +82,11 @@ func prepare(t testing.TB, removalDelay time.Duration) *whole {
 	return w
 }
 
+// asItIs is a constructor of settings without the changes that it would take.
+func asItIs[C, M any](settings func(...M) (C, error)) func() (C, error) {
+	return func() (C, error) { return settings() }
+}
+
 // run runs groups until stop is called or the test ends. change may be nil.
 func (w *whole) run(change func(*engine.Env), roles ...string) (stop func()) {
 	w.t.Helper()
@@ -96,7 +99,7 @@ func (w *whole) run(change func(*engine.Env), roles ...string) (stop func()) {
 	for _, role := range roles {
 		g, err := w.p.Group(role)
 		check(w.t, err)
-		env := engine.Env{Brokers: w.cfg.Brokers, Sarama: func() (*sarama.Config, error) { return w.cfg.Sarama() },
+		env := engine.Env{Brokers: w.cfg.Brokers, Sarama: asItIs(w.cfg.Sarama),
 			NewSender: engine.KafkaSender(func() (*kafka.Producer, error) { return kafka.NewProducer(w.cfg, kafka.ProducerOptions{}) }),
 			Stores:    kafka.NewStores(kafka.StoreOptions{Dir: w.dir + "/" + role, Log: log}), InstanceID: "pod", Log: log}
 		if change != nil {
