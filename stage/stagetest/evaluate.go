@@ -84,7 +84,7 @@ func (r *runner) failed(record stage.Record, cause error, local rows) (effect, e
 			return e, nil
 		}
 	}
-	return effect{}, fmt.Errorf("OnFailure fails on %v: %w", cause, err)
+	return effect{}, fmt.Errorf("OnFailure fails on %w: %w", cause, err)
 }
 
 func (r *runner) batch(u *unit, local rows) (effect, error) {
