@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/waymarkhq/waymark/rag/parse/flow"
+	"github.com/waymarkhq/waymark/rag/parse/office"
 )
 
 // allReaders are the readers of all types. What they share is that they write no text beyond the limits, end with their
@@ -26,6 +27,9 @@ func (p *Parser) allReaders() map[string]reader {
 		TypeJSON:      text(p.json),
 		TypeJSONLines: text(p.jsonLines),
 		TypePDF:       flowing(p.pdf.Read),
+		TypeDOCX:      flowing(office.Word),
+		TypePPTX:      flowing(office.Slides),
+		TypeXLSX:      flowing(office.Workbook),
 		TypeSource:    p.source,
 	}
 }
