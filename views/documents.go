@@ -3,6 +3,7 @@ package views
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -82,6 +83,27 @@ func (d *Documents) List(ctx context.Context, q DocumentQuery) ([]DocumentEntry,
 		}
 	}
 	return out, nil
+}
+
+// Each calls do for every document that has a row at the time of the call, in no order, with its row as it is then or later.
+// It ends at the first error.
+func (d *Documents) Each(ctx context.Context, do func(id string, row *ledger.DocumentRow) error) error {
+	if err := d.Ready(); err != nil {
+		return err
+	}
+	for _, id := range d.index.ids() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		row, err := d.Get(ctx, id)
+		if err == nil && row != nil { // it may have gone since
+			err = do(id, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Counts is the number of documents by the status of their latest version.
@@ -191,6 +213,12 @@ func (x *documentIndex) list(status rag.Status, after Mark, limit int) []Mark {
 	}
 	slices.SortFunc(out, Mark.compare)
 	return out[:min(limit, len(out))]
+}
+
+func (x *documentIndex) ids() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.byID))
 }
 
 func (x *documentIndex) counts() map[rag.Status]int64 {

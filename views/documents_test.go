@@ -2,8 +2,10 @@ package views_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -170,4 +172,55 @@ func TestDocumentPages(t *testing.T) {
 			t.Fatalf("status %q, %d a page: %v, want %v", status, limit, got, want)
 		}
 	})
+}
+
+func TestEachDocument(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	cfg := start3(t)
+	d := newDocuments(cfg, t.TempDir())
+	if err := d.Each(t.Context(), func(string, *ledger.DocumentRow) error { return nil }); err == nil {
+		t.Error("a view that is not complete was walked through")
+	}
+	run(t, d)
+	want := map[string]rag.Version{}
+	for i := range 20 {
+		id := fmt.Sprint("d", i)
+		row := indexed(i + 1)
+		if i == 3 {
+			row = ledger.DocumentRow{Applied: 4} // nothing that lists show
+		}
+		want[id] = row.Applied
+		kafkatest.Produce(t, cfg, record(t, documentTable, id, row))
+	}
+	if err := d.Fresh(kafkatest.Context(t)); err != nil { // what was acknowledged before is there, without waiting for it
+		t.Fatal(err)
+	}
+	got := map[string]rag.Version{}
+	if err := d.Each(t.Context(), func(id string, row *ledger.DocumentRow) error { got[id] = row.Applied; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	stop := errors.New("stop")
+	calls := 0
+	if err := d.Each(t.Context(), func(string, *ledger.DocumentRow) error { calls++; return stop }); !errors.Is(err, stop) || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+func TestFreshEndsWithItsContext(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	cfg := start3(t)
+	d := newDocuments(cfg, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var notReady *views.NotReadyError
+	if err := d.Fresh(ctx); !errors.As(err, &notReady) {
+		t.Errorf("before it runs: %v", err)
+	}
+	run(t, d)
+	if err := d.Fresh(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
+	}
 }

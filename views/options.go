@@ -40,6 +40,9 @@ const (
 	// freshnessInterval is the pause between two questions for the newest offsets: what FreshAsOf lags behind at least.
 	freshnessInterval = time.Second
 
+	// freshPoll is how often somebody who waits for it looks at FreshAsOf.
+	freshPoll = freshnessInterval / 20
+
 	rebuildPauseMin = 200 * time.Millisecond
 	rebuildPauseMax = 10 * time.Second
 

@@ -282,6 +282,25 @@ func (v *view[R]) FreshAsOf() time.Time {
 	return time.Time{}
 }
 
+// Fresh returns nil once every record that was acknowledged before the call has been applied. When ctx ends first it returns
+// why the view is not ready, or else ctx's error.
+func (v *view[R]) Fresh(ctx context.Context) error {
+	called := v.o.Now()
+	for {
+		if at := v.FreshAsOf(); !at.IsZero() && !at.Before(called) {
+			return v.Ready()
+		}
+		select {
+		case <-ctx.Done():
+			if err := v.Ready(); err != nil {
+				return err
+			}
+			return ctx.Err()
+		case <-v.o.After(freshPoll):
+		}
+	}
+}
+
 // Lag is how long ago FreshAsOf is. About a second is usual.
 func (v *view[R]) Lag(context.Context) (time.Duration, error) {
 	if err := v.Ready(); err != nil {
