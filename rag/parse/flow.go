@@ -118,8 +118,8 @@ func (w *flowWriter) Break() { w.lineBreak() }
 
 func (w *flowWriter) Full() bool { return w.full() }
 
-// flowText reads a document with a reader that writes to a flow.Writer and returns the title and the warnings.
-func (p *Parser) flowText(ctx context.Context, read func(context.Context, flow.Writer) (title string, warnings []string, err error)) (Text, error) {
+// flowText reads a document with a reader that writes to a flowWriter and returns the title and the warnings.
+func (p *Parser) flowText(ctx context.Context, read func(context.Context, *flowWriter) (title string, warnings []string, err error)) (Text, error) {
 	w := newFlowWriter(p.limits.Text)
 	title, warnings, err := read(ctx, w)
 	if err != nil {

@@ -15,7 +15,7 @@ func (p *Parser) allReaders() map[string]reader {
 	}
 	flowing := func(read func(context.Context, []byte, flow.Writer) (string, []string, error)) reader {
 		return func(ctx context.Context, s source) (Text, error) {
-			return p.flowText(ctx, func(ctx context.Context, w flow.Writer) (string, []string, error) { return read(ctx, s.content, w) })
+			return p.flowText(ctx, func(ctx context.Context, w *flowWriter) (string, []string, error) { return read(ctx, s.content, w) })
 		}
 	}
 	return map[string]reader{
@@ -30,6 +30,9 @@ func (p *Parser) allReaders() map[string]reader {
 		TypeDOCX:      flowing(office.Word),
 		TypePPTX:      flowing(office.Slides),
 		TypeXLSX:      flowing(office.Workbook),
+		TypeCSV:       p.csv(0),
+		TypeTSV:       p.csv('\t'),
+		TypeXML:       p.xml,
 		TypeSource:    p.source,
 	}
 }
