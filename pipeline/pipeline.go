@@ -61,6 +61,7 @@ func (p *Pipeline) indexer() (*engine.Group, error) {
 		engine.Output(t.Commands),
 		engine.Table(t.IndexerTable.Codec, ledger.MergeDocumentRow),
 		engine.Timer(x.Removals()),
+		p.readBack(), // from a store that can lose what it has acknowledged
 		failures[ledger.DocumentRow](x.OnFailure),
 		engine.WithCanary(x.Canary),
 	)

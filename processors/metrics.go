@@ -22,6 +22,7 @@ type Metrics struct {
 	endToEnd    prometheus.Histogram
 	forwards    prometheus.Counter
 	strangers   *prometheus.CounterVec
+	readBacks   *prometheus.CounterVec
 	sink        string
 }
 
@@ -45,10 +46,11 @@ func NewMetrics(r prometheus.Registerer, sink string) *Metrics {
 			Help: "Time from a document record's timestamp to its final status.", Buckets: prometheus.ExponentialBuckets(0.02, 2.5, 12)}),
 		forwards:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "waymark", Name: "forwarded_total", Help: "Document records forwarded to the partition of their key."}),
 		strangers: vec("ignored_total", "Records on internal topics that no release has written.", "stage"),
+		readBacks: vec("store_read_back_total", "Chunks looked for by vector after an interruption of the store, found or repaired.", "sink", "outcome"),
 		sink:      sink,
 	}
 	if r != nil {
-		r.MustRegister(m.duplicates, m.deadLetters, m.documents, m.texts, m.embedTime, m.objects, m.batchTime, m.endToEnd, m.forwards, m.strangers)
+		r.MustRegister(m.duplicates, m.deadLetters, m.documents, m.texts, m.embedTime, m.objects, m.batchTime, m.endToEnd, m.forwards, m.strangers, m.readBacks)
 	}
 	return m
 }
@@ -109,6 +111,12 @@ func (m *Metrics) stored(results []sinks.Result, took time.Duration) {
 		m.objects.WithLabelValues(m.sink, r.Outcome.String()).Inc()
 	}
 	m.batchTime.WithLabelValues(m.sink).Observe(took.Seconds())
+}
+
+func (m *Metrics) readBack(outcome string, n int) {
+	if m != nil && n > 0 {
+		m.readBacks.WithLabelValues(m.sink, outcome).Add(float64(n))
+	}
 }
 
 func (m *Metrics) removed(o sinks.Outcome) {

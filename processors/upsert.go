@@ -113,7 +113,7 @@ func (w *batchWrite) prepare() (objects []sinks.Object, repair map[int]bool) {
 		if w.repair[i] {
 			repair[len(objects)] = true
 		}
-		objects = append(objects, sinks.Object{ID: rag.ChunkID(w.x.Tenant, v.DocumentID, v.Revision, v.Index).String(), Chunk: v.Chunk, Vector: v.Values})
+		objects = append(objects, objectOf(w.x.Tenant, v))
 		left = append(left, i)
 	}
 	w.todo = left

@@ -1,0 +1,100 @@
+package processors
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/waymarkhq/waymark/sinks"
+)
+
+const (
+	// lookEvery is how often the store is asked how it is.
+	lookEvery = time.Second
+	// unwatchedFor is how long nobody may have looked: a store needs longer to start again.
+	unwatchedFor = 2500 * time.Millisecond
+	// rememberedFor is how long an interruption is remembered for partitions that this process gets later. Who owned them
+	// has long looked after them then.
+	rememberedFor = 30 * time.Minute
+)
+
+// interruption is a time in which the store may have lost vectors. It is over.
+type interruption struct {
+	number int
+	since  time.Time // nothing was lost before
+	until  time.Time
+}
+
+// storeWatch notices the interruptions of a store. Those who own partitions look in turn; a time in which nobody has
+// looked, such as the one before the process began, counts as an interruption.
+type storeWatch struct {
+	mu      sync.Mutex
+	looked  time.Time // when the last look ended
+	broken  bool
+	since   time.Time // of the interruption that goes on
+	over    []interruption
+	count   int
+	handled map[int32]int // by partition, the number of the last interruption that was looked after
+}
+
+// look asks the store unless somebody just has, and returns since when the partition must be looked after, and up to which
+// interruption.
+func (w *storeWatch) look(ctx context.Context, store sinks.Forgetful, now func() time.Time, partition int32) (since time.Time, number int, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := now(); at.Before(w.looked) || at.Sub(w.looked) >= lookEvery {
+		w.ask(ctx, store, now)
+	}
+	if w.broken || ctx.Err() != nil {
+		return time.Time{}, 0, false
+	}
+	for _, i := range w.over {
+		if i.number <= w.handled[partition] {
+			continue
+		}
+		if !due || i.since.Before(since) {
+			since = i.since
+		}
+		number, due = i.number, true
+	}
+	return since, number, due
+}
+
+func (w *storeWatch) ask(ctx context.Context, store sinks.Forgetful, now func() time.Time) {
+	began := now()
+	err := store.Interrupted(ctx)
+	if ctx.Err() != nil {
+		return // it says nothing about the store
+	}
+	before := w.looked
+	if before.IsZero() {
+		before = began
+	}
+	unwatched := began.Sub(before) > unwatchedFor || began.Before(before) || w.looked.IsZero()
+	w.looked = now()
+	if (err != nil || unwatched) && !w.broken {
+		w.broken, w.since = true, before
+	}
+	if err == nil && w.broken {
+		w.end()
+	}
+}
+
+// end notes that the interruption is over.
+func (w *storeWatch) end() {
+	w.count++
+	w.broken = false
+	w.over = append(w.over, interruption{w.count, w.since, w.looked})
+	w.over = slices.DeleteFunc(w.over, func(i interruption) bool { return w.looked.Sub(i.until) > rememberedFor })
+}
+
+// done notes that a partition was looked after.
+func (w *storeWatch) done(partition int32, number int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.handled == nil {
+		w.handled = map[int32]int{}
+	}
+	w.handled[partition] = max(w.handled[partition], number)
+}

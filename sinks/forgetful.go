@@ -1,0 +1,13 @@
+package sinks
+
+import "context"
+
+// Forgetful is a sink whose servers can lose vectors that they have acknowledged when they end without warning. After every
+// interruption the indexer looks by vector for what was written last, and writes again what is gone.
+type Forgetful interface {
+	Sink
+	// Interrupted asks how the servers are: an error is why vectors may have been lost since the last call, such as a
+	// server that cannot be reached or has just started. nil: nothing happened. A server that is only slow is not
+	// interrupted. It is called about once a second, and takes no longer than a few.
+	Interrupted(ctx context.Context) error
+}
