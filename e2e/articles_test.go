@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,7 +11,8 @@ import (
 
 // pods are roles as separate processes on one embedded broker and one SQLite file.
 type pods struct {
-	t      *testing.T
+	t      testing.TB
+	bin    string
 	dir    string
 	broker string
 	apiAt  string
@@ -18,9 +20,9 @@ type pods struct {
 	api    api
 }
 
-func newPods(t *testing.T, env ...string) *pods {
+func newPods(t testing.TB, env ...string) *pods {
 	t.Helper()
-	p := &pods{t: t, dir: t.TempDir(), broker: freeAddress(t), apiAt: freeAddress(t)}
+	p := &pods{t: t, bin: binary, dir: t.TempDir(), broker: freeAddress(t), apiAt: freeAddress(t)}
 	p.env = append([]string{"WAYMARK_KAFKA_BROKERS=" + p.broker, "WAYMARK_STORE_PATH=" + p.dir + "/store.db", "WAYMARK_DELIVERY_BACKOFF_INITIAL=200ms"}, env...)
 	p.api = api{t, "http://" + p.apiAt}
 	return p
@@ -34,7 +36,15 @@ func (p *pods) startBroker() *process {
 
 func (p *pods) run(name string, roles ...string) *process {
 	args := append([]string{"run"}, roles...)
-	return start(p.t, name, p.env, append(args, "--data-dir", p.dir+"/"+name, "--api.listen", p.apiAt)...)
+	args = append(args, "--data-dir", p.dir+"/"+name, "--api.listen", p.apiAt)
+	monitor := p.apiAt
+	if !slices.Contains(roles, "api") {
+		monitor = freeAddress(p.t)
+		args = append(args, "--monitor.listen", monitor)
+	}
+	pod := startBinary(p.t, p.bin, name, append(slices.Clone(p.env), "FAULT_TRACE="+p.dir+"/"+name+".trace"), args...)
+	pod.monitor = monitor
+	return pod
 }
 
 var workers = []string{"chunker", "embedder", "indexer", "tracker", "deadletters"}

@@ -21,10 +21,10 @@ type article struct {
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// articles makes n articles of two to six kilobytes out of the example speeches.
+// articles makes n articles of two to six kilobytes out of the example articles.
 func articles(t *testing.T, n int) []article {
 	t.Helper()
-	files, err := filepath.Glob("/work/shared/data/speeches/*.txt")
+	files, err := filepath.Glob("../examples/articles/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no example articles: %v", err)
 	}

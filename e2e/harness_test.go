@@ -20,8 +20,31 @@ import (
 	"time"
 )
 
-// binary is the path of the waymark binary under test.
-var binary string
+var (
+	// binary is the path of the waymark binary under test.
+	binary string
+	// buildDir is where this run's binaries are.
+	buildDir string
+)
+
+// built is the binary that a variable names, or one that is built with the tags.
+func built(variable, tags string) (string, error) {
+	if name := os.Getenv(variable); name != "" {
+		return name, nil
+	}
+	name := filepath.Join(buildDir, "waymark-"+tags)
+	build := exec.Command("go", "build", "-tags", tags, "-o", name, "../cmd/waymark")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the binary with the tags %q: %w\n%s", tags, err, out)
+	}
+	return name, nil
+}
+
+// faultsBinary is the test build (tag faults), made when the first test asks for it. E2E_TAGS are further tags, and
+// E2E_FAULTS_BINARY names a binary that is there already.
+var faultsBinary = sync.OnceValues(func() (string, error) {
+	return built("E2E_FAULTS_BINARY", strings.Trim("faults,"+os.Getenv("E2E_TAGS"), ","))
+})
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
@@ -32,14 +55,10 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = os.Getenv("E2E_BINARY")
-	if binary == "" {
-		binary = filepath.Join(dir, "waymark")
-		build := exec.Command("go", "build", "-tags", os.Getenv("E2E_TAGS"), "-o", binary, "../cmd/waymark")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
-			return 1
-		}
+	buildDir = dir
+	if binary, err = built("E2E_BINARY", os.Getenv("E2E_TAGS")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	fmt.Printf("e2e: embedded broker, SQLite store, %s/%s, binary %s\n", runtime.GOOS, runtime.GOARCH, binary)
 	return m.Run()
@@ -81,24 +100,31 @@ func freeAddress(t testing.TB) string {
 // process is one run of the binary.
 type process struct {
 	t    testing.TB
+	bin  string
 	name string
-	args []string
-	env  []string
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	log  *os.File
-	done chan struct{}
-	out  bytes.Buffer
+	// monitor is where it serves its metrics; "" if it does not.
+	monitor string
+	args    []string
+	env     []string
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	log     *os.File
+	done    chan struct{}
 }
 
 // start runs the binary; it is ended with the test. Its output is shown when the test fails.
 func start(t testing.TB, name string, env []string, args ...string) *process {
 	t.Helper()
+	return startBinary(t, binary, name, env, args...)
+}
+
+func startBinary(t testing.TB, bin, name string, env []string, args ...string) *process {
+	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), name+"-*.log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, name: name, args: args, env: env, log: log}
+	p := &process{t: t, bin: bin, name: name, args: args, env: env, log: log}
 	p.launch()
 	t.Cleanup(func() {
 		p.kill(syscall.SIGKILL)
@@ -122,7 +148,7 @@ func (p *process) launch() {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cmd := exec.Command(binary, p.args...)
+	cmd := exec.Command(p.bin, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	if err := cmd.Start(); err != nil {
@@ -142,6 +168,25 @@ func (p *process) kill(sig syscall.Signal) {
 		return
 	}
 	<-p.done
+}
+
+// running reports whether the process has not ended.
+func (p *process) running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// ended is closed when the process has ended.
+func (p *process) ended() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
 }
 
 // restart kills the process with SIGKILL and starts it again.

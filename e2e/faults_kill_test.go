@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/waymarkhq/waymark/internal/fault"
+)
+
+// Row 1: every role, in a process of its own, is killed again and again while documents are put, changed and deleted.
+func TestFaultEveryRoleKilledInLoops(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 1})
+	w.start("api", "api")
+	running := map[string]*process{}
+	for _, role := range workers {
+		running[role] = w.start(role, role)
+	}
+	w.api.waitReady()
+	w.watch()
+
+	rounds := 2
+	if os.Getenv("E2E_FAULTS") == "all" {
+		rounds = 8
+	}
+	kills := 0
+	stop := w.changing(20, 60*time.Millisecond)
+	for range rounds {
+		for _, role := range workers {
+			pause(time.Duration(200+w.intn(800)) * time.Millisecond)
+			running[role].restart()
+			kills++
+		}
+	}
+	stop()
+	w.over()
+	if kills != rounds*len(workers) {
+		t.Errorf("%d kills", kills)
+	}
+	w.check()
+}
+
+// changing changes documents in the background until the returned function is called, which waits for its end.
+func (w *world) changing(documents int, every time.Duration) (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(every):
+				w.change(documents)
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(done)
+		running.Wait()
+	})
+}
+
+func (w *world) intn(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.IntN(n)
+}
+
+// dead waits until a process has ended by itself.
+func (w *world) dead(p *process, why string) {
+	w.t.Helper()
+	select {
+	case <-p.ended():
+	case <-time.After(deadline):
+		w.t.Fatalf("%s did not end: %s", p.name, why)
+	}
+}
+
+// relaunch starts a process that has ended, with faults of its own.
+func (p *process) relaunch(faults string) {
+	p.t.Helper()
+	p.mu.Lock()
+	env := p.env[:0:0]
+	for _, e := range p.env {
+		if !strings.HasPrefix(e, "FAULT_POINT=") {
+			env = append(env, e)
+		}
+	}
+	if faults != "" {
+		env = append(env, "FAULT_POINT="+faults)
+	}
+	p.env = env
+	p.mu.Unlock()
+	p.launch()
+}
+
+// Row 2: the process kills itself at the n-th hit of every point where a message can be between two states.
+func TestFaultKilledAtEveryPoint(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 2})
+	w.start("api", "api")
+	worker := w.start("worker", workers...)
+	w.api.waitReady()
+	w.watch()
+	random := rand.New(rand.NewPCG(2, 2))
+	rounds := 1
+	if os.Getenv("E2E_FAULTS") == "all" {
+		rounds = 4
+	}
+	for range rounds {
+		for _, point := range fault.Points() {
+			if point == fault.BeforeReply {
+				continue // the API's, see TestFaultAPIKilledBeforeTheReply
+			}
+			before := w.happened(point)
+			n := 1 + random.IntN(4)
+			worker.kill(syscall.SIGKILL)
+			worker.relaunch(fmt.Sprintf("%s:%d", point, n))
+			stop := w.changing(10, 20*time.Millisecond)
+			if point == fault.BeforeLetter {
+				for range n {
+					w.poison()
+				}
+			}
+			w.dead(worker, point)
+			stop()
+			if got := w.happened(point); got != before+1 {
+				t.Errorf("%s happened %d times", point, got-before)
+			}
+		}
+	}
+	worker.relaunch("")
+	w.over()
+	r := w.check()
+	if r.Statuses["dead"] == 0 {
+		t.Error("nothing died: the letters were not tested")
+	}
+}
