@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -171,22 +170,33 @@ func (b *batcher) work(batch []batched) {
 		}
 		start := b.p.r.env.Clock.Mono()
 		res, err := b.call(part)
-		if err == nil {
-			again, worst := b.settle(part, res, tries)
-			b.p.r.env.Metrics.observeBatch(b.p.r.env.Stage, b.in.topic, len(part)-len(again), b.p.r.env.Clock.Mono()-start)
-			todo = todo[1:]
-			if len(again) == 0 {
-				continue
+		if err != nil { // a message of the batch is to blame: it ends up alone
+			switch {
+			case len(part) > 1:
+				todo = halve(todo)
+			case b.giveUp(part[0], err, 1):
+				todo = todo[1:]
+			case !b.p.pause(err, stage.ClassOutage, waits):
+				abandonBatches(todo)
+				return
+			default:
+				waits++
 			}
-			todo = append([][]batched{again}, todo...)
-			err = worst
+			continue
 		}
+		again, worst := b.settle(part, res, tries)
+		b.p.r.env.Metrics.observeBatch(b.p.r.env.Stage, b.in.topic, len(part)-len(again), b.p.r.env.Clock.Mono()-start)
+		todo = todo[1:]
+		if len(again) == 0 {
+			continue
+		}
+		todo = append([][]batched{again}, todo...)
+		err = worst
 		class := b.p.classify(err)
 		if class == stage.ClassTransient && stage.ClassOf(err) == stage.ClassOutage {
 			// The dependency works: something in this batch does not. Alone it is a transient failure of its message.
 			if len(todo[0]) > 1 {
-				half := len(todo[0]) / 2
-				todo = append([][]batched{todo[0][:half], todo[0][half:]}, todo[1:]...)
+				todo = halve(todo)
 				continue
 			}
 			f := todo[0][0]
@@ -204,6 +214,12 @@ func (b *batcher) work(batch []batched) {
 	b.p.r.outages.overAll()
 }
 
+// halve cuts the first batch in two.
+func halve(todo [][]batched) [][]batched {
+	half := len(todo[0]) / 2
+	return append([][]batched{todo[0][:half], todo[0][half:]}, todo[1:]...)
+}
+
 func abandonBatches(todo [][]batched) {
 	for _, part := range todo {
 		for _, m := range part {
@@ -212,6 +228,7 @@ func abandonBatches(todo [][]batched) {
 	}
 }
 
+// call runs the handler. An error is of a message of the batch that nobody has named: a panic, or an output that is too large.
 func (b *batcher) call(part []batched) (res batchResult, err error) {
 	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.p.rowOf}
 	for _, m := range part {
@@ -229,11 +246,18 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 		res, err = b.in.work(b.p.work, raw)
 		return err
 	})
-	if err == nil {
-		return res, nil
+	return res, joinErrors(err, b.checkBatch(res))
+}
+
+// checkBatch refuses what could not be sent, before anything is.
+func (b *batcher) checkBatch(res batchResult) error {
+	err := b.p.checkOutputs(res.outputs)
+	for key, row := range res.rows {
+		if _, rowErr := b.p.checkRow(key, row); rowErr != nil {
+			err = joinErrors(err, rowErr)
+		}
 	}
-	// A panic of the handler: nobody knows which message it was, so each is tried alone.
-	return batchResult{}, stage.Outage("batch_panic", 0, err)
+	return err
 }
 
 // settle sends what follows from a batch and returns the messages that must be tried again, with the error of the worst.
@@ -285,10 +309,6 @@ func (b *batcher) send(good []batched, res batchResult) {
 	}
 	all := &sharedAck{acks: acks}
 	release := all.hold()
-	if err := b.p.checkOutputs(res.outputs); err != nil {
-		release(0, fmt.Errorf("an output of a batch: %w", err))
-		return
-	}
 	fault.Hit(fault.BeforeReceipt)
 	for _, out := range res.outputs {
 		b.p.send(b.p.work, out, all.hold())

@@ -354,6 +354,33 @@ func TestBatchIsHalvedWhereTheCanaryPasses(t *testing.T) {
 	w.waitCommitted("k", 8)
 }
 
+// A message that makes the handler panic, and one whose output is too large, fail alone, also where nothing is probed.
+func TestBatchFindsTheMessageThatNobodyNames(t *testing.T) {
+	w := newWorld(t)
+	work := func(_ context.Context, b stage.Batch[string, counts]) (res stage.BatchResult[counts]) {
+		for _, m := range b.Messages {
+			v := m.Value
+			switch v {
+			case "panic":
+				panic("at the disco")
+			case "large":
+				v = string(make([]byte, 2<<20))
+			}
+			res.Outputs = append(res.Outputs, out.Record(m.Key, v))
+		}
+		return res
+	}
+	g := group(t, engine.Batch(in, engine.BatchOptions{MaxMessages: 8, MaxBytes: 1 << 20, Linger: 5 * time.Millisecond}, work),
+		engine.Table(countsCodec{}, mergeCounts), engine.OnFailure(toBad))
+	w.send("k", "1", "panic", "3", "4", "large", "6", "7", "8")
+	w.run("a", g)
+	w.waitFor("out", 6)
+	if got := w.waitFor("bad", 2); fmt.Sprint(got) != "[message:panic message:too_large]" {
+		t.Errorf("bad %v", got)
+	}
+	w.waitCommitted("k", 8)
+}
+
 // A stranger's old row that comes late must not be the last one in the table (contract rule 12).
 func TestOwnerFollowsItsTable(t *testing.T) {
 	w := newWorld(t)
