@@ -10,7 +10,7 @@ import (
 )
 
 // logClient reads and writes the log as any Kafka client would; it is not the product's own.
-func logClient(t *testing.T, broker string, opts ...kgo.Opt) *kgo.Client {
+func logClient(t testing.TB, broker string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(broker)}, opts...)...)
 	if err != nil {
@@ -21,7 +21,7 @@ func logClient(t *testing.T, broker string, opts ...kgo.Opt) *kgo.Client {
 }
 
 // produce writes records as they are: a nil key or value stays null.
-func produce(t *testing.T, broker string, records ...*kgo.Record) {
+func produce(t testing.TB, broker string, records ...*kgo.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -31,7 +31,7 @@ func produce(t *testing.T, broker string, records ...*kgo.Record) {
 }
 
 // readTopic reads n records of a topic from its beginning.
-func readTopic(t *testing.T, broker, topic string, n int) []*kgo.Record {
+func readTopic(t testing.TB, broker, topic string, n int) []*kgo.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
