@@ -135,3 +135,18 @@ func (p *Parser) flowText(ctx context.Context, read func(context.Context, *flowW
 	}
 	return t, nil
 }
+
+// insert writes another text, with its headings below a level.
+func (w *flowWriter) insert(t Text, below int) {
+	for _, b := range t.Blocks {
+		level := 0
+		if b.Kind == rag.BlockHeading {
+			level = min(b.Level+below, 6)
+		}
+		w.Page(b.Page)
+		w.open(b.Kind, level)
+		w.verbatim(t.Body[b.Start:b.End])
+		w.end()
+	}
+	w.Page(0)
+}

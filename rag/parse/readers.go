@@ -5,6 +5,7 @@ import (
 
 	"github.com/waymarkhq/waymark/rag/parse/flow"
 	"github.com/waymarkhq/waymark/rag/parse/office"
+	"github.com/waymarkhq/waymark/rag/parse/rtf"
 )
 
 // allReaders are the readers of all types. What they share is that they write no text beyond the limits, end with their
@@ -33,6 +34,9 @@ func (p *Parser) allReaders() map[string]reader {
 		TypeCSV:       p.csv(0),
 		TypeTSV:       p.csv('\t'),
 		TypeXML:       p.xml,
+		TypeMail:      p.mail,
+		TypeRTF:       flowing(rtf.Read),
+		TypeEPUB:      p.epub,
 		TypeSource:    p.source,
 	}
 }
