@@ -170,6 +170,12 @@ func (p *process) kill(sig syscall.Signal) {
 	<-p.done
 }
 
+// waitReady waits until the process says that it does its work.
+func (p *process) waitReady() {
+	p.t.Helper()
+	api{p.t, "http://" + p.monitor}.waitReady()
+}
+
 // running reports whether the process has not ended.
 func (p *process) running() bool {
 	p.mu.Lock()
@@ -180,6 +186,14 @@ func (p *process) running() bool {
 	default:
 		return true
 	}
+}
+
+// code is the exit code of a process that has ended.
+func (p *process) code() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
 }
 
 // ended is closed when the process has ended.
