@@ -379,3 +379,24 @@ func TestProducerOutlivesKill9OfTheBroker(t *testing.T) {
 		}
 	}
 }
+
+func TestTheAddressOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	if at, known := embedded.Address(dir, ""); known {
+		t.Errorf("a folder without a broker has the address %s", at)
+	}
+	b, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, known := embedded.Address(dir, "127.0.0.1:0")
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !known || at != b.Addrs()[0] {
+		t.Errorf("address %q, it listened on %s", at, b.Addrs()[0])
+	}
+	if at, known := embedded.Address(dir, "127.0.0.1:7"); !known || at != "127.0.0.1:7" {
+		t.Errorf("the address that was asked for is %q", at)
+	}
+}

@@ -18,6 +18,26 @@ const (
 	portCount = 12000
 )
 
+// portNote is the file that holds the port of a folder.
+const portNote = "port"
+
+// Address is where the broker of a folder listens, or did when it ran last; listen is as in Options. false: it never ran.
+// Whether a broker answers there, only asking tells.
+func Address(dir, listen string) (address string, known bool) {
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", false
+	}
+	if port != "0" {
+		return listen, true
+	}
+	was := readPort(filepath.Join(dir, portNote))
+	return net.JoinHostPort(host, strconv.Itoa(was)), was > 0
+}
+
 // listen opens the address. Where its port is 0, the port of the folder is used: the one of last time if it is free, else
 // the next free one, which is noted for next time.
 func listen(dir, address string) (net.Listener, error) {
@@ -35,7 +55,7 @@ func listen(dir, address string) (net.Listener, error) {
 		}
 		return l, nil
 	}
-	note := filepath.Join(dir, "port")
+	note := filepath.Join(dir, portNote)
 	if was := readPort(note); was > 0 {
 		if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(was))); err == nil {
 			return l, nil
