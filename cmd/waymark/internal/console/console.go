@@ -142,7 +142,8 @@ func Wrap(text string, width, limit int) []string {
 	if width <= 0 {
 		return []string{text}
 	}
-	lines := strings.Split(ansi.Wrap(text, width, ""), "\n")
+	// The library's word wrap puts a hyphen beyond the border where it is the character after it.
+	lines := strings.Split(ansi.Hardwrap(ansi.Wrap(text, width, ""), width, false), "\n")
 	if limit > 0 && len(lines) > limit {
 		lines = lines[:limit]
 		last := lines[limit-1]

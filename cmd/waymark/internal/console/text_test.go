@@ -35,6 +35,7 @@ func TestWrap(t *testing.T) {
 		{"one two three four", 5, 2, []string{"one", "two…"}},
 		{"日本語日本語", 5, 0, []string{"日本", "語日", "本語"}},
 		{"abcdefghij", 4, 2, []string{"abcd", "efg…"}},
+		{"AA-", 2, 0, []string{"AA", "-"}},
 		{"", 10, 0, []string{""}},
 	} {
 		if got := console.Wrap(tc.text, tc.width, tc.limit); !slices.Equal(got, tc.want) {
