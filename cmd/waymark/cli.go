@@ -28,6 +28,7 @@ type cli struct {
 	Search searchCmd `cmd:"" group:"client" help:"Search what is served."`
 	DLQ    dlqCmd    `cmd:"" name:"dlq" group:"client" help:"Look after dead letters."`
 
+	Verify  verifyCmd  `cmd:"" group:"other" help:"Compare the store with the log, and repair what differs."`
 	Config  configCmd  `cmd:"" group:"other" help:"Print or check the configuration."`
 	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
 }
@@ -47,6 +48,7 @@ func newCLI() *cli {
 		Run:    runCmd{Configuration: newConfigFlags(append(common, "store.path", "monitor.listen")...)},
 		Broker: brokerCmd{Configuration: newConfigFlags("data_dir", "broker.listen")},
 		Topics: topicsCmd{Configuration: newConfigFlags("kafka.brokers", "kafka.topic_prefix", "kafka.partitions", "kafka.replication")},
+		Verify: verifyCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "store.kind", "store.path", "embedding.kind", "delivery.removal_delay")},
 		Config: configCmd{
 			Print:    configPrintCmd{Configuration: newConfigFlags(allKeys()...)},
 			Validate: configValidateCmd{Configuration: newConfigFlags()},

@@ -7,6 +7,7 @@ import (
 	"github.com/waymarkhq/waymark/cmd/waymark/internal/node"
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/verify"
 )
 
 func newRuntime(*slog.Logger) Runtime { return nodeRuntime{} }
@@ -46,6 +47,11 @@ func (nodeRuntime) serve(ctx context.Context, no node.Options, o ServeOptions) e
 		}
 		return err
 	}
+}
+
+// Verify compares the store with the document rows.
+func (nodeRuntime) Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error) {
+	return node.Verify(ctx, node.VerifyOptions{Config: cfg, Repair: o.Repair, Progress: o.Progress, Log: o.Log})
 }
 
 // PlanTopics compares the plan with the cluster.

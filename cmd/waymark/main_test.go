@@ -29,7 +29,13 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m,
+		// LevelDB ends this one within a second after a store is closed.
+		goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"),
+		// sarama's circuit breaker: ends by itself 10 s after the last failure.
+		goleak.IgnoreAnyFunction("github.com/eapache/go-resiliency/breaker.(*Breaker).timer"),
+		// sarama's metrics share this one in the whole process.
+		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
 // buffer may be read while it is written.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/verify"
 )
 
 // Runtime composes and runs the roles. The commands hold the data folder for as long as it runs.
@@ -21,6 +22,8 @@ type Runtime interface {
 	PlanTopics(ctx context.Context, cfg *config.Config) ([]kafka.Difference, error)
 	// ApplyTopics creates topics and alters settings, and returns what it has changed.
 	ApplyTopics(ctx context.Context, cfg *config.Config) ([]kafka.Difference, error)
+	// Verify compares the store with the document rows, and with o.Repair mends what is safe.
+	Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error)
 }
 
 // ServeOptions of one run.

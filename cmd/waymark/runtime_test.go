@@ -7,6 +7,7 @@ import (
 
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/verify"
 )
 
 // fakeRuntime serves nothing; its fields say how it behaves.
@@ -17,6 +18,7 @@ type fakeRuntime struct {
 	beforeReady func(*config.Config)
 	differences []kafka.Difference
 	topicsErr   error
+	report      verify.Report
 
 	cfg      *config.Config
 	roles    []string
@@ -66,6 +68,15 @@ func (f *fakeRuntime) PlanTopics(_ context.Context, cfg *config.Config) ([]kafka
 func (f *fakeRuntime) ApplyTopics(_ context.Context, cfg *config.Config) ([]kafka.Difference, error) {
 	f.what, f.cfg = "apply", cfg
 	return f.differences, f.topicsErr
+}
+
+func (f *fakeRuntime) Verify(_ context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error) {
+	f.what, f.cfg = "verify", cfg
+	if o.Repair {
+		f.what = "repair"
+	}
+	o.Progress("Looking")
+	return f.report, f.early
 }
 
 var errBroken = errors.New("the store is broken")

@@ -29,6 +29,7 @@ import (
 type store interface {
 	sinks.Sink
 	sinks.Searcher
+	sinks.Scanner
 }
 
 // parts are what the roles work with.
