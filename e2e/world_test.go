@@ -56,9 +56,9 @@ type world struct {
 	seed     uint64
 
 	mu          sync.Mutex
-	submissions [][2]string     // document id and message id, in the order of their acceptance
-	alive       map[string]bool // documents that were put last, not deleted
-	dies        map[string]bool // message ids that must die
+	submissions [][2]string       // document id and message id, in the order of their acceptance
+	bodies      map[string]string // of every message id that was put
+	alive       map[string]bool   // documents that were put last, not deleted
 	replayed    []string
 	procs       []*process
 	number      atomic.Int64
@@ -86,7 +86,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	if o.embedder.Dimensions == 0 {
 		o.embedder.Dimensions = 32
 	}
-	w := &world{bin: bin, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), alive: map[string]bool{}, dies: map[string]bool{}, read: o.read, partitions: o.partitions}
+	w := &world{bin: bin, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), alive: map[string]bool{}, bodies: map[string]string{}, read: o.read, partitions: o.partitions}
 	if w.partitions == 0 {
 		w.partitions = partitionsOfBroker
 	}
@@ -217,7 +217,24 @@ func (w *world) putAs(id, text, messageID string) {
 		w.t.Fatal(err)
 	}
 	w.api.insist(http.StatusAccepted, http.MethodPost, "/v1/documents", http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {messageID}}, body)
+	w.mu.Lock()
+	w.bodies[messageID] = string(body)
+	w.mu.Unlock()
 	w.accepted(id, messageID, true)
+}
+
+// resend sends a submission again, as a client does that has not heard the answer.
+func (w *world) resend(id, messageID string) {
+	w.t.Helper()
+	w.mu.Lock()
+	body, put := w.bodies[messageID]
+	w.mu.Unlock()
+	h := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {messageID}}
+	if put {
+		w.api.insist(http.StatusAccepted, http.MethodPost, "/v1/documents", h, []byte(body))
+	} else {
+		w.api.insist(http.StatusAccepted, http.MethodDelete, "/v1/documents/"+url.PathEscape(id), h, nil)
+	}
 }
 
 // remove deletes a document and returns the message id.
@@ -286,6 +303,7 @@ func (w *world) settle() {
 		pause(100 * time.Millisecond)
 	}
 	w.t.Logf("I8: everything was done %.1f s after the last fault", time.Since(w.faultsOver).Seconds())
+	w.faultsOver = time.Time{}
 }
 
 // idle is nil when nothing is left to do.
