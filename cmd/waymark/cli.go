@@ -28,6 +28,8 @@ type cli struct {
 	Search searchCmd `cmd:"" group:"client" help:"Search what is served."`
 	DLQ    dlqCmd    `cmd:"" name:"dlq" group:"client" help:"Look after dead letters."`
 
+	Parse   parseCmd   `cmd:"" group:"other" help:"Show the text and the structure that the pipeline would take from a file."`
+	Split   splitCmd   `cmd:"" group:"other" help:"Show the chunks that the pipeline would make of a file."`
 	Verify  verifyCmd  `cmd:"" group:"other" help:"Compare the store with the log, and repair what differs."`
 	Config  configCmd  `cmd:"" group:"other" help:"Print or check the configuration."`
 	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
@@ -48,6 +50,8 @@ func newCLI() *cli {
 		Run:    runCmd{Configuration: newConfigFlags(append(common, "store.path", "monitor.listen")...)},
 		Broker: brokerCmd{Configuration: newConfigFlags("data_dir", "broker.listen")},
 		Topics: topicsCmd{Configuration: newConfigFlags("kafka.brokers", "kafka.topic_prefix", "kafka.partitions", "kafka.replication")},
+		Parse:  parseCmd{readFlags: readFlags{Configuration: newConfigFlags("limits.parse_time")}},
+		Split:  splitCmd{readFlags{Configuration: newConfigFlags("splitting.tokens", "splitting.overlap", "limits.parse_time", "limits.chunks")}},
 		Verify: verifyCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "store.kind", "store.path", "embedding.kind", "delivery.removal_delay")},
 		Config: configCmd{
 			Print:    configPrintCmd{Configuration: newConfigFlags(allKeys()...)},
