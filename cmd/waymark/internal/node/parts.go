@@ -58,9 +58,10 @@ func (n *Node) has(roles ...string) bool {
 
 func (n *Node) openParts(ctx context.Context) (err error) {
 	n.parts.limits = kafka.Limits(n.plan)
-	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime}); err != nil {
+	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime}, parse.CacheDir(n.path("cache", "pdfium"))); err != nil {
 		return err
 	}
+	n.onClose("the parser", func(context.Context) error { return n.parts.parser.Close() })
 	if n.parts.splitter, err = split.New(split.Options{Tokens: n.cfg.Splitting.Tokens, Overlap: n.cfg.Splitting.Overlap, MaxPieces: n.cfg.Limits.Chunks}); err != nil {
 		return err
 	}
