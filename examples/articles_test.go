@@ -19,13 +19,19 @@ var unreadable = map[string]string{
 	"broken-report.json": rag.ReasonBrokenJSON,
 	"portraits.html":     rag.ReasonNoText,
 	"recording.dat":      rag.ReasonUnsupportedType,
+	"scan.pdf":           rag.ReasonScanWithoutText,
 }
 
-func TestEveryArticleIsReadAndThreeFail(t *testing.T) {
-	parser, err := parse.New(parse.Limits{})
+func TestEveryArticleIsReadAndFourFail(t *testing.T) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = t.TempDir()
+	}
+	parser, err := parse.New(parse.Limits{}, parse.CacheDir(filepath.Join(cache, "waymark", "pdfium")))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer parser.Close()
 	splitter, err := split.New(split.Options{Tokens: split.DefaultTokens, Overlap: split.DefaultOverlap})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +73,8 @@ func TestEveryArticleIsReadAndThreeFail(t *testing.T) {
 		}
 		checkCoverage(t, f.Name(), text.Body, pieces)
 	}
-	if failed != len(unreadable) || types[parse.TypePlain] != 36 || types[parse.TypeHTML] != 12 || types[parse.TypeMarkdown] != 12 {
+	if failed != len(unreadable) || types[parse.TypePlain] != 36 || types[parse.TypeHTML] != 12 || types[parse.TypeMarkdown] != 12 ||
+		types[parse.TypePDF] != 2 || types[parse.TypeDOCX] != 2 {
 		t.Errorf("%d fail, the others are %v", failed, types)
 	}
 }
@@ -85,6 +92,9 @@ func checkStructure(t *testing.T, name string, text parse.Text) {
 	kinds := map[rag.BlockKind]int{}
 	for i, b := range text.Blocks {
 		kinds[b.Kind]++
+		if strings.Contains(text.Body[b.Start:b.End], "Addresses to the Congress") {
+			t.Errorf("%s: a header in the text", name)
+		}
 		if i > 2 && (b.Kind != rag.BlockParagraph || !strings.HasPrefix(b.Heading, "State of the Union "+year+" > ")) {
 			t.Errorf("%s: block %d is %+v: %q", name, i, b, text.Body[b.Start:b.End])
 		}

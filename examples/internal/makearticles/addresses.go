@@ -9,8 +9,8 @@ import (
 type address struct {
 	year      int
 	president string
-	format    string // txt, html or md
-	date      string // of delivery; for html and md
+	format    string // txt, html, md, pdf or docx
+	date      string // of delivery; for all but txt
 }
 
 // file is the name of the document: it sorts by year.
@@ -28,7 +28,7 @@ func neighbour(i int) *address {
 	return &addresses[i]
 }
 
-// addresses are the sixty that the folder holds.
+// addresses are the sixty-four that the folder holds.
 var addresses = []address{
 	{1790, "George Washington", "md", "December 8, 1790"},
 	{1791, "George Washington", "txt", ""},
@@ -57,6 +57,7 @@ var addresses = []address{
 	{1814, "James Madison", "html", "September 20, 1814"},
 	{1815, "James Madison", "txt", ""},
 	{1816, "James Madison", "txt", ""},
+	{1863, "Abraham Lincoln", "docx", "December 8, 1863"},
 	{1882, "Chester A. Arthur", "txt", ""},
 	{1883, "Chester A. Arthur", "txt", ""},
 	{1913, "Woodrow Wilson", "md", "December 2, 1913"},
@@ -73,6 +74,8 @@ var addresses = []address{
 	{1944, "Franklin D. Roosevelt", "html", "January 11, 1944"},
 	{1949, "Harry S. Truman", "html", "January 5, 1949"},
 	{1951, "Harry S. Truman", "txt", ""},
+	{1954, "Dwight D. Eisenhower", "pdf", "January 7, 1954"},
+	{1962, "John F. Kennedy", "pdf", "January 11, 1962"},
 	{1964, "Lyndon B. Johnson", "html", "January 8, 1964"},
 	{1965, "Lyndon B. Johnson", "md", "January 4, 1965"},
 	{1969, "Lyndon B. Johnson", "txt", ""},
@@ -88,6 +91,7 @@ var addresses = []address{
 	{1991, "George Bush", "md", "January 29, 1991"},
 	{2001, "George W. Bush", "md", "February 27, 2001"},
 	{2002, "George W. Bush", "html", "January 29, 2002"},
+	{2012, "Barack Obama", "docx", "January 24, 2012"},
 	{2017, "Donald J. Trump", "txt", ""},
 	{2019, "Donald J. Trump", "html", "February 5, 2019"},
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"github.com/waymarkhq/waymark/rag/parse/parsetest"
 )
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"wrap": wrap}).Parse(`<!DOCTYPE html>
@@ -70,7 +72,46 @@ func markdown(a address, paragraphs []string) string {
 	return b.String()
 }
 
-// unreadable are the three documents that a pipeline must refuse, each for its own reason.
+// typographic are the signs that the texts have and the font of a PDF document names otherwise.
+var typographic = strings.NewReplacer("“", `"`, "”", `"`, "‘", "'", "–", "-", "…", "...", "\u00a0", " ")
+
+// pdfDocument is an address as a PDF document: headings, a list of facts, and on each page a header and a footer.
+func pdfDocument(a address, paragraphs []string) string {
+	d := parsetest.PDF{Title: fmt.Sprintf("%s: %s", a.title(), a.president)}
+	lines := []parsetest.PDFLine{{X: 70, Y: 750, Size: 20, Text: a.title()}, {X: 70, Y: 720, Size: 11, Text: "• President: " + a.president},
+		{X: 70, Y: 706, Size: 11, Text: "• Date: " + a.date}, {X: 70, Y: 675, Size: 15, Text: a.president + " to the Congress, " + a.date}}
+	y := 650.0
+	turn := func() {
+		n := len(d.Pages) + 1
+		lines = append(lines, parsetest.PDFLine{X: 70, Y: 800, Size: 9, Text: "Addresses to the Congress"}, parsetest.PDFLine{X: 280, Y: 40, Size: 9, Text: fmt.Sprintf("Page %d", n)})
+		d.Pages = append(d.Pages, parsetest.PDFPage{Lines: lines})
+		lines, y = nil, 760
+	}
+	for _, p := range paragraphs {
+		set, end := parsetest.Column(70, y, 11, 85, typographic.Replace(p))
+		if end < 50 {
+			turn()
+			set, end = parsetest.Column(70, y, 11, 85, typographic.Replace(p))
+		}
+		lines, y = append(lines, set...), end
+	}
+	turn()
+	return string(d.Bytes())
+}
+
+// wordDocument is an address as a Word document: headings, a table of facts, paragraphs.
+func wordDocument(a address, paragraphs []string) string {
+	cell := func(s string) string { return "<w:tc>" + parsetest.WordParagraph("", s) + "</w:tc>" }
+	body := parsetest.WordParagraph("Heading1", a.title()) + "<w:tbl><w:tr>" + cell("President") + cell("Date") + "</w:tr><w:tr>" + cell(a.president) + cell(a.date) + "</w:tr></w:tbl>" +
+		parsetest.WordParagraph("Heading2", fmt.Sprintf("%s to the Congress, %s", a.president, a.date))
+	for _, p := range paragraphs {
+		body += parsetest.WordParagraph("", p)
+	}
+	title := fmt.Sprintf(`<cp:coreProperties xmlns:cp="c" xmlns:dc="d"><dc:title>%s: %s</dc:title></cp:coreProperties>`, a.title(), a.president)
+	return string(parsetest.Word(body, parsetest.File{Name: "docProps/core.xml", Content: title}))
+}
+
+// unreadable are the four documents that a pipeline must refuse, each for its own reason.
 func unreadable() map[string][]byte {
 	var report strings.Builder
 	report.WriteString("{\n  \"report\": \"Addresses by year\",\n  \"rows\": [\n")
@@ -90,6 +131,7 @@ func unreadable() map[string][]byte {
 		"broken-report.json": []byte(report.String()),
 		"portraits.html":     []byte(portraits.String()),
 		"recording.dat":      noise(4096),
+		"scan.pdf":           parsetest.PDF{Title: "A scanned letter", Pages: []parsetest.PDFPage{{Image: true}, {Image: true}}}.Bytes(),
 	}
 }
 

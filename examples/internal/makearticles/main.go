@@ -39,6 +39,10 @@ func run(source, target string) error {
 			content, err = page(a, neighbour(i-1), neighbour(i+1), paragraphs(text))
 		case "md":
 			content = markdown(a, paragraphs(text))
+		case "pdf":
+			content = pdfDocument(a, paragraphs(text))
+		case "docx":
+			content = wordDocument(a, paragraphs(text))
 		}
 		if err != nil {
 			return err

@@ -53,6 +53,9 @@ func TestRunWritesEveryFormatFromAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range addresses {
+		if a.format == "pdf" || a.format == "docx" { // TestEveryArticleIsReadAndFourFail reads them
+			continue
+		}
 		got, err := os.ReadFile(filepath.Join(target, a.file()))
 		if err != nil {
 			t.Fatal(err)
