@@ -20,6 +20,9 @@ import (
 const (
 	DefaultBatch = 64
 	MaxBatch     = 2048 // of OpenAI's own service
+	// CallTimeout bounds a call of NewHTTPClient. A service that has lost a call would otherwise hold its batch for ever;
+	// one that is only slow gets half of it next.
+	CallTimeout = 30 * time.Second
 )
 
 // Config of a Client.
@@ -112,9 +115,10 @@ func endpointOf(base string) (string, error) {
 }
 
 // NewHTTPClient returns a client that uses no proxy, whatever the environment says, and follows no redirect: a service
-// that has moved is a matter of configuration, and the key is not for another host.
+// that has moved is a matter of configuration, and the key is not for another host. A call has CallTimeout.
 func NewHTTPClient() *http.Client {
 	return &http.Client{
+		Timeout: CallTimeout,
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 16,
 			IdleConnTimeout:     90 * time.Second,
