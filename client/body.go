@@ -55,7 +55,12 @@ type bodyReader struct {
 func (b *bodyReader) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left >= 0 {
-		if b.left -= int64(n); b.left < 0 || errors.Is(err, io.EOF) && b.left > 0 {
+		b.left -= int64(n)
+		if b.left == 0 && n > 0 && err == nil {
+			// Before the last bytes go out: the server may answer as soon as it has them.
+			err = b.end()
+		}
+		if b.left < 0 || errors.Is(err, io.EOF) && b.left > 0 {
 			return 0, &BodyError{errChanged}
 		}
 	}
@@ -63,4 +68,12 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 		err = &BodyError{err}
 	}
 	return n, err
+}
+
+// end is io.EOF if nothing follows.
+func (b *bodyReader) end() error {
+	var one [1]byte
+	n, err := io.ReadFull(b.ReadCloser, one[:])
+	b.left -= int64(n)
+	return err
 }
