@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"sync"
+
+	"github.com/waymarkhq/waymark/stage"
 )
 
 // outages are the dependencies that are away as this group sees it; they stand in the metric and in readiness.
@@ -36,12 +39,27 @@ func (o *outages) over(dependency string) {
 	}
 }
 
+// overAll: a batch went well, so what batches need is there. That says nothing of a record in a newer format, which holds
+// another partition until this process is upgraded.
 func (o *outages) overAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for dependency := range o.on {
-		o.end(dependency)
+		if dependency != outageNewerFormat {
+			o.end(dependency)
+		}
 	}
+}
+
+// outageNewerFormat is what this process lacks when a record or a row is of a later release.
+const outageNewerFormat = "newer_format"
+
+// outageOf names the dependency that is away.
+func outageOf(err error) string {
+	if errors.Is(err, stage.ErrNewerFormat) {
+		return outageNewerFormat
+	}
+	return stage.ReasonOf(err, "unknown")
 }
 
 func (o *outages) end(dependency string) {

@@ -72,13 +72,13 @@ func (p *partition) row(key string) (row any, base []byte, err error) {
 // tried again in place, an error of the message, or one that stays, goes to failed. Only errAbandoned is returned.
 func (p *partition) try(work func() error, failed func(Failure) error) error {
 	tries, held := 0, ""
+	defer func() { p.r.outages.over(held) }() // also where the partition was lost: it is somebody else's then
 	for waits := 1; ; waits++ {
 		if !p.session.alive() {
 			return errAbandoned
 		}
 		err := work()
 		if err == nil {
-			p.r.outages.over(held)
 			return nil
 		}
 		class := p.classify(err)
@@ -87,14 +87,13 @@ func (p *partition) try(work func() error, failed func(Failure) error) error {
 			if class == stage.ClassMessage || tries >= p.r.env.Retry.Tries {
 				err = failed(Failure{Group: p.r.group.name, Err: err, Class: class, Attempts: tries})
 				if err == nil {
-					p.r.outages.over(held)
 					return nil
 				}
 				class, tries = stage.ClassOutage, 0 // what follows from a failure must not be lost
 			}
 		}
 		if class == stage.ClassOutage {
-			held = stage.ReasonOf(err, "unknown")
+			held = outageOf(err)
 		}
 		if !p.pause(err, class, waits) {
 			return errAbandoned
@@ -111,7 +110,7 @@ func (p *partition) pause(err error, class stage.Class, n int) bool {
 	}
 	p.r.env.Metrics.retries.WithLabelValues(p.r.env.Stage, class.String()).Inc()
 	if class == stage.ClassOutage {
-		p.r.outages.begin(stage.ReasonOf(err, "unknown"), err)
+		p.r.outages.begin(outageOf(err), err)
 	} else {
 		p.log.Warn("a message is tried again", "error", err, "wait", wait.String())
 	}

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Target is the run that is checked: idle, every fault over, due removals done.
@@ -23,6 +26,8 @@ type Target struct {
 	Traces []string
 	// Readers is what was seen while the run went on; nil leaves I7 and the readers' half of I2 out.
 	Readers *Readers
+	// Strangers is what the keys of records begin with that the test itself wrote to internal topics; "" for none.
+	Strangers string
 	// Replayed are ids of submissions that died, were replayed and may have ended well, or be superseded, since.
 	Replayed []string
 }
@@ -119,6 +124,11 @@ func (c *check) gather() (err error) {
 	topics := []string{c.topic("documents"), c.topic("events"), c.topic("dead-letters"), c.prefix() + "-indexer-table"}
 	if c.log, err = ReadLog(c.ctx, c.target.Broker, topics); err != nil {
 		return err
+	}
+	if c.target.Strangers != "" {
+		for topic, records := range c.log {
+			c.log[topic] = slices.DeleteFunc(records, func(r *kgo.Record) bool { return strings.HasPrefix(string(r.Key), c.target.Strangers) })
+		}
 	}
 	partitions, err := Partitions(c.ctx, c.target.Broker, c.topic("documents"))
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 type Meaning struct {
 	Text string // what has to be served
 	Dies bool   // it can never be served
+	// NoID says that its key or its message id is unusable: it dies under the id of its position.
+	NoID bool
 	// Content tells two submissions with the same text apart whose title, source or metadata differ.
 	Content string
 }
@@ -105,15 +107,16 @@ func foreign(r *kgo.Record, epoch int) string {
 }
 
 func submission(r *kgo.Record, epoch int, read Read) *Submission {
-	s := &Submission{DocumentID: string(r.Key), MessageID: foreign(r, epoch), Delete: r.Value == nil, Version: int64(epoch)*versionOfEpoch + r.Offset + 1, Record: r}
-	if r.Key == nil {
-		s.DocumentID = foreign(r, epoch)
-	}
-	if r.Value != nil {
+	s := &Submission{DocumentID: string(r.Key), MessageID: foreign(r, epoch), Delete: r.Value == nil && r.Key != nil, Version: int64(epoch)*versionOfEpoch + r.Offset + 1, Record: r}
+	if !s.Delete {
 		s.Meaning = read(r)
 		if s.Content == "" {
 			s.Content = string(r.Value)
 		}
+	}
+	if s.NoID {
+		s.DocumentID, s.Dies = foreign(r, epoch), true
+		return s
 	}
 	if id, ok := header(r, "message-id"); ok {
 		s.MessageID = id
