@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -84,18 +83,7 @@ func (w *world) dead(p *process, why string) {
 // relaunch starts a process that has ended, with faults of its own.
 func (p *process) relaunch(faults string) {
 	p.t.Helper()
-	p.mu.Lock()
-	env := p.env[:0:0]
-	for _, e := range p.env {
-		if !strings.HasPrefix(e, "FAULT_POINT=") {
-			env = append(env, e)
-		}
-	}
-	if faults != "" {
-		env = append(env, "FAULT_POINT="+faults)
-	}
-	p.env = env
-	p.mu.Unlock()
+	p.setEnv("FAULT_POINT", faults)
 	p.launch()
 }
 
