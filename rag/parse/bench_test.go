@@ -3,10 +3,16 @@ package parse
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/waymarkhq/waymark/rag/parse/parsetest"
 )
 
 // corpus is the content of the examples with one extension.
@@ -70,4 +76,82 @@ func BenchmarkJSONLines(b *testing.B) {
 		lines.WriteByte('\n')
 	}
 	benchmark(b, TypeJSONLines, [][]byte{[]byte(lines.String())})
+}
+
+// large are documents of several megabytes, or of 300 pages, of each format.
+func large(b *testing.B) map[string][]byte {
+	b.Helper()
+	texts := corpus(b, ".txt")
+	var prose strings.Builder
+	for _, t := range texts {
+		prose.Write(t)
+		prose.WriteByte('\n')
+	}
+	paragraphs := slices.Repeat(strings.SplitAfter(prose.String(), ". "), 4)
+	files := map[string][]byte{}
+	var pdf parsetest.PDF
+	for i := range 300 {
+		at := i * 25 % (len(paragraphs) - 25)
+		lines, _ := parsetest.Column(60, 780, 10, 95, strings.Join(paragraphs[at:at+25], " "))
+		pdf.Pages = append(pdf.Pages, parsetest.PDFPage{Lines: lines})
+	}
+	files["300-pages.pdf"] = pdf.Bytes()
+	var word, rtf, xml, csv strings.Builder
+	rtf.WriteString(`{\rtf1\ansi `)
+	xml.WriteString("<book>")
+	csv.WriteString("Number,Sentence,Length\n")
+	for i, s := range paragraphs {
+		word.WriteString(parsetest.WordParagraph("", s))
+		rtf.WriteString(strings.NewReplacer("{", "", "}", "", `\`, "").Replace(s) + `\par `)
+		fmt.Fprintf(&xml, "<p>%s</p>\n", html.EscapeString(s))
+		fmt.Fprintf(&csv, "%d,%q,%d\n", i, s, len(s))
+	}
+	files["large.docx"] = parsetest.Word(word.String())
+	files["large.rtf"] = []byte(rtf.String() + "}")
+	files["large.xml"] = []byte(xml.String() + "</book>")
+	files["large.csv"] = []byte(csv.String())
+	var rows [][]any
+	for i := range 20_000 {
+		rows = append(rows, []any{i, paragraphs[i%len(paragraphs)], float64(i) / 7, "a word"})
+	}
+	files["20000-rows.xlsx"] = workbook(b, map[string][][]any{"Data": rows}, "Data")
+	files["large.eml"] = []byte(mailHeaders + "Subject: x\r\n" + multi("mixed", "b", part("Content-Type: text/plain", prose.String()),
+		part("Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment; filename=a.txt", base64Lines([]byte(prose.String())))))
+	chapter := "<html><body><p>" + strings.Join(paragraphs, "</p><p>") + "</p></body></html>"
+	files["large.epub"] = epub(parsetest.File{Name: "OEBPS/c.xhtml", Content: chapter}, parsetest.File{Name: "OEBPS/book.opf",
+		Content: "<package><manifest><item id='c' href='c.xhtml'/></manifest><spine><itemref idref='c'/></spine></package>"})
+	shapes := make([]string, 300)
+	for i := range shapes {
+		shapes[i] = parsetest.SlideShape("title", fmt.Sprint("Slide ", i)) + parsetest.SlideShape("", paragraphs[i*20:i*20+20]...)
+	}
+	files["300-slides.pptx"] = parsetest.Slides(shapes, nil)
+	files["source.go"] = []byte(strings.Repeat("func a() {\n\tif b {\n\t\tc()\n\t}\n}\n\n", 50_000))
+	return files
+}
+
+// BenchmarkFormats reads large documents; with KEEP_FILES set to a folder it leaves them there, for other programs.
+func BenchmarkFormats(b *testing.B) {
+	for name, content := range large(b) {
+		if dir := os.Getenv("KEEP_FILES"); dir != "" {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(name, func(b *testing.B) {
+			p := newParser(b)
+			in := Input{Content: content, Name: name}
+			text, err := p.Parse(context.Background(), in) // PDFium is ready behind it
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(content)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Parse(context.Background(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(text.Body))*float64(b.N)/1e6/b.Elapsed().Seconds(), "text-MB/s")
+		})
+	}
 }

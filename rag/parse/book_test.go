@@ -2,6 +2,7 @@ package parse
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,17 +10,22 @@ import (
 	"github.com/waymarkhq/waymark/rag/parse/parsetest"
 )
 
+// epub packs a book of two chapters; files of the same name replace its own.
 func epub(more ...parsetest.File) []byte {
 	opf := `<package><metadata><dc:title>On rivers</dc:title></metadata><manifest><item id="n" href="nav.xhtml" properties="nav"/><item id="b" href="text/two%20b.xhtml"/>` +
 		`<item id="a" href="text/one.xhtml"/><item id="c" href="missing.xhtml"/></manifest><spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/><itemref idref="c"/></spine></package>`
-	return parsetest.Zip(append([]parsetest.File{
+	files := []parsetest.File{
 		{Name: "mimetype", Content: "application/epub+zip"},
 		{Name: "META-INF/container.xml", Content: `<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>`},
 		{Name: "OEBPS/book.opf", Content: opf},
 		{Name: "OEBPS/nav.xhtml", Content: "<html><body><nav><ol><li>One</li></ol></nav></body></html>"},
 		{Name: "OEBPS/text/two b.xhtml", Content: "<html><body><h2>Two</h2><p>Second text.</p></body></html>"},
 		{Name: "OEBPS/text/one.xhtml", Content: `<?xml version="1.0"?><html><head><title>x</title></head><body><h1>One</h1><p>First <i>text</i>.</p></body></html>`},
-	}, more...)...)
+	}
+	for _, m := range more {
+		files = slices.DeleteFunc(files, func(f parsetest.File) bool { return f.Name == m.Name })
+	}
+	return parsetest.Zip(append(files, more...)...)
 }
 
 func TestBooksAreReadInTheirOrder(t *testing.T) {

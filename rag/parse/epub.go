@@ -10,6 +10,7 @@ import (
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/parse/archive"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
 )
 
 // book is what the package file of an EPUB book says.
@@ -40,7 +41,7 @@ func (p *Parser) epub(ctx context.Context, s source) (Text, error) {
 				break
 			}
 			if err := p.chapter(ctx, a, name, w); err != nil {
-				if fatal(ctx, err) || err.(*Error).Reason == rag.ReasonArchiveBomb {
+				if fatal(ctx, err) || flow.ReasonOf(err) == rag.ReasonArchiveBomb {
 					return "", nil, err
 				}
 				failed++

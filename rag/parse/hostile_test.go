@@ -67,6 +67,33 @@ var hostile = map[string]map[string]func(n int) string{
 		"lines": repeat("1\n", ""),
 		"blank": repeat("\n", "1"),
 	},
+	TypeCSV: {
+		"rows":      repeat("a\n", ""),
+		"cells":     repeat("a,", "a\n1,2"),
+		"quotes":    repeat("\"", "x"),
+		"wide head": func(n int) string { return strings.Repeat("h,", 2000) + "h\n" + strings.Repeat("a,b\n", n/4) },
+	},
+	TypeXML: {
+		"siblings":   func(n int) string { return "<a>" + strings.Repeat("<b>c</b>", n/8) + "</a>" },
+		"mixed":      func(n int) string { return "<a>x" + strings.Repeat("<b>c</b> d", n/10) + "</a>" },
+		"attributes": func(n int) string { return "<a><b " + strings.Repeat("c='d' ", n/6) + ">x</b></a>" },
+		"pages":      func(n int) string { return "<a>" + strings.Repeat("<b><![CDATA[<p>c</p>]]></b>", n/27) + "</a>" },
+	},
+	TypeRTF: {
+		"groups":     repeatIn(`{\rtf1 `, "{x}"),
+		"paragraphs": repeatIn(`{\rtf1 `, `x\par `),
+		"unicode":    repeatIn(`{\rtf1 `, `\u1076?`),
+		"cells":      repeatIn(`{\rtf1 `, `\intbl x\cell\row `),
+		"notes":      repeatIn(`{\rtf1 x`, `{\footnote y}`),
+	},
+	TypeMail: {
+		"headers": repeatIn("From: a\nSubject: b\n", "X: y\n"),
+		"words":   repeatIn("From: a\nSubject: ", "=?utf-8?q?a?= "),
+		"parts":   repeatIn("From: a\nSubject: b\nContent-Type: multipart/mixed; boundary=b\n\n", "--b\n\nx\n"),
+	},
+	TypeSource: {
+		"lines": repeat("a\n\n", ""),
+	},
 	TypePlain: {
 		"paragraphs": repeat("a\n\n", ""),
 		"bytes":      repeat("\xe4\xf6 ", ""),
@@ -78,6 +105,10 @@ func repeat(s, end string) func(n int) string {
 	return func(n int) string { return strings.Repeat(s, n/len(s)) + end }
 }
 
+func repeatIn(begin, s string) func(n int) string {
+	return func(n int) string { return begin + strings.Repeat(s, n/len(s)) }
+}
+
 func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
 	const size = 256 << 10
 	p, err := New(Limits{Time: time.Hour})
@@ -87,6 +118,7 @@ func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
 	ordinary := map[string]string{
 		TypeHTML: "<p>Some <b>words</b> &amp; more.</p>\n", TypeMarkdown: "Some *words* & more.\n\n", TypePlain: "Some words.\n\n",
 		TypeJSON: `{"some": ["words", 1], "more": {"a": "b"}}`, TypeJSONLines: "{\"some\": \"words\"}\n",
+		TypeCSV: "some,words,1\n", TypeXML: "<p>Some <b>words</b> &amp; more.</p>\n", TypeRTF: `Some {\b words}.\par `, TypeMail: "Some words.\n", TypeSource: "some words\n\n",
 	}
 	for kind, documents := range hostile {
 		parse := func(content string) (took time.Duration, mb uint64) {
@@ -103,6 +135,14 @@ func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
 		base := strings.Repeat(ordinary[kind], size/len(ordinary[kind]))
 		if kind == TypeJSON {
 			base = "[" + strings.Repeat(ordinary[kind]+",", size/len(ordinary[kind])) + "1]"
+		}
+		switch kind {
+		case TypeXML:
+			base = "<a>" + base + "</a>"
+		case TypeRTF:
+			base = `{\rtf1 ` + base + "}"
+		case TypeMail:
+			base = "From: a\nSubject: b\n\n" + base
 		}
 		// Measured beside it, so that the load of the machine and the race detector tell on both. What is linear takes up
 		// to ten times as long as an ordinary document, what is quadratic thousands of times.

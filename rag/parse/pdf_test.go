@@ -2,10 +2,12 @@ package parse
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +151,45 @@ func TestPDFFormsAndNotesAreRead(t *testing.T) {
 		if !strings.Contains(text.Body, want) {
 			t.Errorf("%q is not in %q", want, text.Body)
 		}
+	}
+}
+
+// zeros is n bytes of zero, packed.
+func zeros(t *testing.T, n int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := zlib.NewWriterLevel(&b, zlib.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 1<<20)
+	for range n >> 20 {
+		if _, err := w.Write(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestPDFPagesThatNeedTooMuchMemoryDoNotSinkTheRest(t *testing.T) {
+	bomb := parsetest.PDFPage{Packed: zeros(t, 600<<20)}
+	good := parsetest.PDFPage{Lines: []parsetest.PDFLine{{X: 60, Y: 700, Size: 11, Text: "A page with text."}}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text := parsePDF(t, parsetest.PDF{Pages: []parsetest.PDFPage{good, bomb, good}})
+	runtime.ReadMemStats(&after)
+	if strings.Count(text.Body, "A page with text.") != 2 {
+		t.Errorf("%q %q", text.Body, text.Warnings)
+	}
+	if len(text.Warnings) != 1 || !strings.Contains(text.Warnings[0], "page 2.") {
+		t.Errorf("warnings %q", text.Warnings)
+	}
+	// PDFium's memory, which is bounded by its size, is not part of Go's.
+	if grown := (after.Sys - before.Sys) >> 20; grown > 100 {
+		t.Errorf("%d MB more of Go's memory", grown)
 	}
 }
 

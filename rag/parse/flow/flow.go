@@ -4,6 +4,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Writer takes a document in reading order. What was begun ends where the next block begins; a block without text leaves no
@@ -42,13 +43,19 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Reject returns an *Error.
+// Reject returns an *Error. The message may quote what is not UTF-8.
 func Reject(reason, format string, args ...any) error {
-	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &Error{Reason: reason, Message: strings.ToValidUTF8(fmt.Sprintf(format, args...), "\ufffd")}
 }
 
 // IsReject reports whether err blames the document.
-func IsReject(err error) bool {
+func IsReject(err error) bool { return ReasonOf(err) != "" }
+
+// ReasonOf is the reason of an error that blames the document; "" for others.
+func ReasonOf(err error) string {
 	var e *Error
-	return errors.As(err, &e)
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.Reason
 }

@@ -74,6 +74,9 @@ func (r *Rows) Finish() {
 	}
 }
 
+// numberSigns are what numbers are written with, beside digits.
+var numberSigns = strings.NewReplacer(",", "", "%", "", " ", "")
+
 // LooksLikeHeader reports whether a row may be a header: two cells at least, all of them words.
 func LooksLikeHeader(cells []string) bool {
 	n := 0
@@ -82,7 +85,7 @@ func LooksLikeHeader(cells []string) bool {
 		if c == "" {
 			continue
 		}
-		if _, err := strconv.ParseFloat(strings.NewReplacer(",", "", "%", "", " ", "").Replace(c), 64); err == nil || len(c) > 200 {
+		if _, err := strconv.ParseFloat(numberSigns.Replace(c), 64); err == nil || len(c) > 200 {
 			return false
 		}
 		n++

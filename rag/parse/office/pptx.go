@@ -50,10 +50,7 @@ func Slides(ctx context.Context, content []byte, w flow.Writer) (title string, w
 	return coreTitle(a), warnings, nil
 }
 
-func isBomb(err error) bool {
-	e, ok := err.(*flow.Error)
-	return ok && e.Reason == rag.ReasonArchiveBomb
-}
+func isBomb(err error) bool { return flow.ReasonOf(err) == rag.ReasonArchiveBomb }
 
 // slideParts are the names of the slides in their order.
 func slideParts(a *archive.Archive, main string) ([]string, error) {

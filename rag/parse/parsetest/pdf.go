@@ -19,7 +19,7 @@ type PDFPage struct {
 	Rotate int    // in degrees; its lines are upright as viewers show it, 842 wide and 595 high at 90 and 270
 	Image  bool   // it shows a grey picture
 	Extra  string // operators of its own, behind the lines
-	Broken bool   // its content cannot be read
+	Packed []byte // its content packed by zlib, instead of the lines
 	Field  string // the value of a field of a form, at the bottom; "" if there is none
 }
 
@@ -51,10 +51,9 @@ func (d PDF) Bytes() []byte {
 		}
 		b.object(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Rotate %d /Contents %d 0 R%s "+
 			"/Resources << /Font << /F1 3 0 R >> /XObject << /Im1 5 0 R >> >> >>", p.Rotate, 7+2*i, annotation))
-		content := p.content()
-		filter := ""
-		if p.Broken {
-			filter = " /Filter /FlateDecode"
+		content, filter := p.content(), ""
+		if p.Packed != nil {
+			content, filter = string(p.Packed), " /Filter /FlateDecode"
 		}
 		b.object(fmt.Sprintf("<< /Length %d%s >>\nstream\n%s\nendstream", len(content), filter, content))
 	}

@@ -51,6 +51,9 @@ type Engine struct {
 	err      error
 	closed   bool
 	slots    chan struct{}
+
+	starting sync.Mutex // so that a memory is known to be that of the instance being made
+	memories allocator
 }
 
 // New returns an Engine. Nothing is compiled yet.
@@ -99,7 +102,7 @@ func (e *Engine) compile() {
 		config = config.WithCompilationCache(cache)
 	}
 	e.pool, e.err = webassembly.Init(webassembly.Config{
-		Context:  experimental.WithCompilationWorkers(e.ctx, compilationWorkers),
+		Context:  experimental.WithMemoryAllocator(experimental.WithCompilationWorkers(e.ctx, compilationWorkers), &e.memories),
 		MaxTotal: e.o.Instances, RuntimeConfig: config,
 		FSConfig: wazero.NewFSConfig(), Stdout: io.Discard, Stderr: io.Discard, RandomSource: rand.Reader,
 	})
@@ -141,7 +144,8 @@ func (e *Engine) with(ctx context.Context, use func(pdfium.Pdfium) error) error 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	instance, err := e.pool.GetInstanceWithContext(ctx)
+	instance, mem, err := e.start(ctx)
+	defer mem.release() // behind everything that the instance does
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -161,6 +165,14 @@ func (e *Engine) with(ctx context.Context, use func(pdfium.Pdfium) error) error 
 	// An instance that a document has broken cannot be closed in order; it is dropped all the same.
 	_ = protect(instance.Close)
 	return err
+}
+
+// start makes an instance, and returns it with its memory; the memory may be nil.
+func (e *Engine) start(ctx context.Context) (pdfium.Pdfium, *memory, error) {
+	e.starting.Lock()
+	defer e.starting.Unlock()
+	instance, err := e.pool.GetInstanceWithContext(ctx)
+	return instance, e.memories.take(), err
 }
 
 // protect turns a panic of the library into an error: a broken instance makes it panic in odd places.
