@@ -24,6 +24,9 @@ func (s *Store) canary(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := s.writable(ctx); err != nil {
+		return err
+	}
 	vector := make([]float32, s.options.Dimensions)
 	vector[0] = 1
 	id := uuid.NewString() // several processes may send canaries at once
@@ -56,3 +59,25 @@ func (s *Store) canary(ctx context.Context) error {
 	}
 	return unwrap(deleteErr, 0)
 }
+
+// writable asks whether the shards of the chunks take writes: on a server whose disk is nearly full they do not, while that
+// of the canaries, on another server, may. Who may not ask learns nothing.
+func (s *Store) writable(ctx context.Context) error {
+	shards, err := s.client.Schema().ShardsGetter().WithClassName(s.options.Collection).Do(ctx)
+	if e := clientError(err); e != nil && (e.StatusCode == http.StatusForbidden || e.StatusCode == http.StatusUnauthorized) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("status of the shards: %w", unwrap(err, 0))
+	}
+	for _, shard := range shards {
+		ours := s.options.Tenant == "" || shard.Name == s.options.Tenant // a tenant's shard has its name
+		if ours && shard.Status == shardReadOnly {
+			return fmt.Errorf("shard %s is read-only", shard.Name)
+		}
+	}
+	return nil
+}
+
+// shardReadOnly is the status of a shard that takes no writes.
+const shardReadOnly = "READONLY"

@@ -38,6 +38,7 @@ type fake struct {
 	authorization []string                                               // what REST and gRPC were sent
 	writes        [][]json.RawMessage
 	deleted       []time.Time
+	finds         bool // searches find whatever was written
 }
 
 func newFake() *fake { return &fake{version: "1.35.2", classes: make(map[string]*models.Class)} }
@@ -50,6 +51,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch name, isClass := strings.CutPrefix(r.URL.Path, "/v1/schema/"); {
 	case r.URL.Path == "/v1/meta":
 		answer(w, map[string]string{"version": f.version})
+	case isClass && f.classes[strings.TrimSuffix(name, "/shards")] != nil && strings.HasSuffix(name, "/shards"):
+		answer(w, []any{})
 	case isClass && f.classes[name] != nil:
 		answer(w, f.classes[name])
 	case isClass:
@@ -78,10 +81,31 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.deleted = append(f.deleted, time.Now())
 		answer(w, map[string]any{"results": map[string]int{"limit": 10000}})
 	case r.URL.Path == "/v1/graphql":
-		answer(w, map[string]any{"data": map[string]any{"Get": map[string]any{}}})
+		answer(w, map[string]any{"data": map[string]any{"Get": f.found()}})
 	default:
 		http.Error(w, "{}", http.StatusNotImplemented)
 	}
+}
+
+// found answers every query of a request with all objects that were written.
+func (f *fake) found() map[string]any {
+	get := map[string]any{}
+	if !f.finds {
+		return get
+	}
+	var hits []any
+	for _, write := range f.writes {
+		for _, raw := range write {
+			var o struct{ ID string }
+			if json.Unmarshal(raw, &o) == nil {
+				hits = append(hits, map[string]any{"_additional": map[string]any{"id": o.ID, "distance": 0}})
+			}
+		}
+	}
+	for i := range readBatch {
+		get[fmt.Sprintf("q%d", i)] = hits
+	}
+	return get
 }
 
 func (f *fake) BatchObjects(ctx context.Context, r *pb.BatchObjectsRequest) (*pb.BatchObjectsReply, error) {
@@ -146,31 +170,34 @@ func TestAnswersToABatch(t *testing.T) {
 		want     []sinks.Outcome
 		suspects int
 	}{
-		"success":              {nil, all(sinks.Done), 0},
-		"one failed":           {raw(200, failed("cannot do that")), second(sinks.Transient), 1},
-		"one read-only":        {raw(200, failed("put object: store is read-only")), second(sinks.Outage), 1},
-		"one without memory":   {raw(200, failed("memory pressure: cannot process insert: not enough memory")), second(sinks.Outage), 1},
-		"one without replicas": {raw(200, failed("cannot achieve consistency level \\\"QUORUM\\\"")), second(sinks.Outage), 1},
-		"one too late":         {raw(200, failed("context deadline exceeded")), second(sinks.Outage), 1},
-		"one without a reason": {raw(200, item(`{"status":"FAILED"}`)), second(sinks.Transient), 1},
-		"one without a status": {raw(200, item(`{}`)), second(sinks.Transient), 1},
-		"one without a result": {raw(200, item(`null`)), second(sinks.Transient), 1},
-		"error beside success": {raw(200, item(`{"status":"SUCCESS","errors":{"error":[{"message":"x"}]}}`)), second(sinks.Transient), 1},
-		"null error":           {raw(200, item(`{"status":"FAILED","errors":{"error":[null]}}`)), second(sinks.Transient), 1},
-		"short":                {raw(200, `[{"result":{"status":"SUCCESS"}}]`), all(sinks.Ambiguous), 3},
-		"empty":                {raw(200, ``), all(sinks.Ambiguous), 3},
-		"no JSON":              {raw(200, `<html>`), all(sinks.Ambiguous), 3},
-		"another JSON":         {raw(200, `{}`), all(sinks.Ambiguous), 3},
-		"unauthorized":         {raw(401, `{}`), all(sinks.Outage), 0},
-		"forbidden":            {raw(403, `{}`), all(sinks.Outage), 0},
-		"collection gone":      {raw(404, `{}`), all(sinks.Outage), 0},
-		"unprocessable":        {raw(422, `{}`), all(sinks.Transient), 0},
-		"too many":             {raw(429, `{}`, "Retry-After", "7"), all(sinks.Outage), 0},
-		"server error":         {raw(500, `{}`), all(sinks.Outage), 3},
-		"unavailable":          {raw(503, `{}`), all(sinks.Outage), 3},
-		"cut off":              {raw(200, `[`, "Content-Length", "1000"), all(sinks.Ambiguous), 3},
-		"connection closed":    {func(http.ResponseWriter, []json.RawMessage) { panic(http.ErrAbortHandler) }, all(sinks.Ambiguous), 3},
-		"too large for all":    {raw(413, `{}`), all(sinks.Transient), 0},
+		"success":       {nil, all(sinks.Done), 0},
+		"one failed":    {raw(200, failed("cannot do that")), second(sinks.Transient), 1},
+		"one read-only": {raw(200, failed("put object: store is read-only")), second(sinks.Outage), 1},
+		// The error of a whole shard stands at its first object, and the others are a success that never was.
+		"one read-only, the others are not found": {raw(200, failed("put object: store is read-only")), all(sinks.Outage), 3},
+		"one failed, the others are not found":    {raw(200, failed("cannot do that")), []sinks.Outcome{sinks.Ambiguous, sinks.Transient, sinks.Ambiguous}, 3},
+		"one without memory":                      {raw(200, failed("memory pressure: cannot process insert: not enough memory")), second(sinks.Outage), 1},
+		"one without replicas":                    {raw(200, failed("cannot achieve consistency level \\\"QUORUM\\\"")), second(sinks.Outage), 1},
+		"one too late":                            {raw(200, failed("context deadline exceeded")), second(sinks.Outage), 1},
+		"one without a reason":                    {raw(200, item(`{"status":"FAILED"}`)), second(sinks.Transient), 1},
+		"one without a status":                    {raw(200, item(`{}`)), second(sinks.Transient), 1},
+		"one without a result":                    {raw(200, item(`null`)), second(sinks.Transient), 1},
+		"error beside success":                    {raw(200, item(`{"status":"SUCCESS","errors":{"error":[{"message":"x"}]}}`)), second(sinks.Transient), 1},
+		"null error":                              {raw(200, item(`{"status":"FAILED","errors":{"error":[null]}}`)), second(sinks.Transient), 1},
+		"short":                                   {raw(200, `[{"result":{"status":"SUCCESS"}}]`), all(sinks.Ambiguous), 3},
+		"empty":                                   {raw(200, ``), all(sinks.Ambiguous), 3},
+		"no JSON":                                 {raw(200, `<html>`), all(sinks.Ambiguous), 3},
+		"another JSON":                            {raw(200, `{}`), all(sinks.Ambiguous), 3},
+		"unauthorized":                            {raw(401, `{}`), all(sinks.Outage), 0},
+		"forbidden":                               {raw(403, `{}`), all(sinks.Outage), 0},
+		"collection gone":                         {raw(404, `{}`), all(sinks.Outage), 0},
+		"unprocessable":                           {raw(422, `{}`), all(sinks.Transient), 0},
+		"too many":                                {raw(429, `{}`, "Retry-After", "7"), all(sinks.Outage), 0},
+		"server error":                            {raw(500, `{}`), all(sinks.Outage), 3},
+		"unavailable":                             {raw(503, `{}`), all(sinks.Outage), 3},
+		"cut off":                                 {raw(200, `[`, "Content-Length", "1000"), all(sinks.Ambiguous), 3},
+		"connection closed":                       {func(http.ResponseWriter, []json.RawMessage) { panic(http.ErrAbortHandler) }, all(sinks.Ambiguous), 3},
+		"too large for all":                       {raw(413, `{}`), all(sinks.Transient), 0},
 		"too large for several": {func(w http.ResponseWriter, o []json.RawMessage) {
 			if len(o) > 1 {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -181,6 +208,7 @@ func TestAnswersToABatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
+			f.finds = !strings.HasSuffix(name, "not found")
 			s := openFake(t, f, Options{})
 			f.batch = c.batch
 			results := s.Upsert(context.Background(), objects(3), nil)

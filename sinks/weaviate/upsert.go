@@ -128,13 +128,31 @@ func (w *upsert) insert(ctx context.Context, indexes []int) {
 		w.fail(indexes, v, fmt.Errorf("batch: %w", err))
 		return
 	}
+	var done []int
+	worst := sinks.Done
 	for n, i := range indexes {
 		if message, failed := objectError(reply[n]); failed {
-			w.fail(indexes[n:n+1], classifyObject(message), fmt.Errorf("object %s: %w", w.objects[i].ID, &objectFailure{message}))
+			v := classifyObject(message)
+			worst = max(worst, v.outcome)
+			w.fail(indexes[n:n+1], v, fmt.Errorf("object %s: %w", w.objects[i].ID, &objectFailure{message}))
 			continue
 		}
 		w.results[i] = sinks.Result{}
+		done = append(done, i)
 	}
+	if worst != sinks.Done && len(done) > 0 {
+		w.doubt(ctx, done, worst)
+	}
+}
+
+// doubt looks for the objects that an answer calls a success beside failures. The server reports what concerns a whole
+// shard, such as that it is read-only, at the first of its objects alone; of the others it has written none.
+func (w *upsert) doubt(ctx context.Context, done []int, worst sinks.Outcome) {
+	outcome := sinks.Ambiguous
+	if worst == sinks.Outage {
+		outcome = sinks.Outage
+	}
+	w.verify(ctx, done, verdict{outcome: outcome, suspect: true}, "beside failures, and not found by its vector")
 }
 
 // sendBatch sends one request, which is not given up when ctx is.
@@ -195,11 +213,11 @@ func (w *upsert) repair(ctx context.Context, indexes []int) {
 		return
 	}
 	w.insert(ctx, indexes)
-	w.verify(ctx, indexes)
+	w.verify(ctx, indexes, verdict{outcome: sinks.Ambiguous, suspect: true}, "not found by its vector after the repair")
 }
 
-// verify looks by vector for the objects that are Done. One that is not found is to be repaired again.
-func (w *upsert) verify(ctx context.Context, indexes []int) {
+// verify looks by vector for those of the objects that are Done. What is not found is to be repaired.
+func (w *upsert) verify(ctx context.Context, indexes []int, lost verdict, what string) {
 	var done []int
 	var objects []sinks.Object
 	for _, i := range indexes {
@@ -210,13 +228,13 @@ func (w *upsert) verify(ctx context.Context, indexes []int) {
 	}
 	missing, err := w.store.Missing(ctx, objects)
 	if err != nil {
-		w.fail(done, verdict{outcome: sinks.Ambiguous, suspect: true}, fmt.Errorf("verify: %w", err))
+		w.fail(done, lost, fmt.Errorf("verify: %w", err))
 		return
 	}
 	for _, i := range done {
 		w.store.suspects.clear(w.objects[i].ID)
 	}
 	for _, n := range missing {
-		w.fail(done[n:n+1], verdict{outcome: sinks.Ambiguous, suspect: true}, errors.New("not found by its vector after the repair"))
+		w.fail(done[n:n+1], lost, errors.New(what))
 	}
 }
