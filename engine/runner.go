@@ -215,7 +215,7 @@ func (r *runner) options(producer goka.Producer) []goka.ProcessorOption {
 		goka.WithConsumerSaramaBuilder(goka.SaramaConsumerBuilderWithConfig(fresh())),
 		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithConfig(fresh(), topics)),
 		goka.WithProducerBuilder(func([]string, string, func() hash32) (goka.Producer, error) { return producer, nil }),
-		goka.WithStorageBuilder(r.env.Stores.Builder()),
+		goka.WithStorageBuilder(r.guarded(r.env.Stores.Builder())),
 		goka.WithUpdateCallback(r.mergeUpdate),
 		goka.WithHasher(kafka.Hasher()),
 		goka.WithNilHandling(goka.NilProcess),
