@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -158,8 +159,8 @@ func checkOutcome(t testing.TB, text Text, err error) {
 		checkText(t, text)
 		return
 	}
-	e, ok := err.(*Error)
-	if !ok {
+	var e *Error
+	if !errors.As(err, &e) {
 		t.Fatalf("not an *Error: %v", err)
 	}
 	switch e.Reason {

@@ -2,11 +2,13 @@ package parse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
 )
 
 // outline shows a text block by block: kind, level of a heading, text.
@@ -166,7 +168,7 @@ func TestHTMLEndsWithItsContextAndItsLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.html(ctx, string(source)); err != context.Canceled {
+	if _, err := p.html(ctx, string(source)); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	for _, kind := range []string{"text/html", "text/markdown", TypeJSON, TypeJSONLines} {
@@ -175,7 +177,7 @@ func TestHTMLEndsWithItsContextAndItsLimits(t *testing.T) {
 			content = []byte(`["` + strings.Repeat("long ", 1000) + `"]`)
 		}
 		_, err := p.Parse(context.Background(), Input{Content: content, DeclaredType: kind})
-		if e, ok := err.(*Error); !ok || e.Reason != rag.ReasonTooLarge {
+		if flow.ReasonOf(err) != rag.ReasonTooLarge {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

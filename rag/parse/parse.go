@@ -170,7 +170,7 @@ func (p *Parser) Parse(ctx context.Context, in Input) (Text, error) {
 		return Text{}, err
 	case ctx.Err() != nil:
 		return Text{}, fmt.Errorf("parse: %w", ctx.Err())
-	case context.Cause(limited) == errTime:
+	case errors.Is(context.Cause(limited), errTime):
 		return Text{}, reject(rag.ReasonTimeout, "reading the document takes longer than the limit of %v", p.limits.Time)
 	case err != nil:
 		return Text{}, err

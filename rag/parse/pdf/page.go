@@ -133,16 +133,16 @@ func (r reader) line(s string, at int) (line, error) {
 	if err != nil {
 		return l, nil
 	}
-	x1, x2, y1, y2 := float64(box.Rect.Left), float64(box.Rect.Right), float64(box.Rect.Bottom), float64(box.Rect.Top)
+	left, right, bottom, top := float64(box.Rect.Left), float64(box.Rect.Right), float64(box.Rect.Bottom), float64(box.Rect.Top)
 	switch r.rotation {
 	case 1:
-		x1, x2, y1, y2 = y1, y2, -x2, -x1
+		left, bottom, top = bottom, -right, -left
 	case 2:
-		x1, x2, y1, y2 = -x2, -x1, -y2, -y1
+		left, bottom, top = -right, -top, -bottom
 	case 3:
-		x1, x2, y1, y2 = -y2, -y1, x1, x2
+		left, bottom, top = -top, left, right
 	}
-	l.left, l.top, l.height = x1, y2, y2-y1
+	l.left, l.top, l.height = left, top, top-bottom
 	return l, nil
 }
 

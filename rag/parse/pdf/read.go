@@ -59,7 +59,6 @@ type document struct {
 	title   string
 	count   int // of pages
 	pages   []page
-	size    int // of their text
 }
 
 // read reads the pages that are missing.
