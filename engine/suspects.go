@@ -104,7 +104,11 @@ func (s *suspects) write() error {
 	if err != nil {
 		return fmt.Errorf("encoding which messages are suspected: %w", err)
 	}
-	if err := os.WriteFile(s.countsFile(), b, 0o600); err != nil {
+	tmp := s.countsFile() + ".tmp" // the process may die in the middle, and the next one counts on what it finds
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return fmt.Errorf("writing which messages are suspected: %w", err)
+	}
+	if err := os.Rename(tmp, s.countsFile()); err != nil {
 		return fmt.Errorf("writing which messages are suspected: %w", err)
 	}
 	return nil
