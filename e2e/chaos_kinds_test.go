@@ -163,11 +163,14 @@ func (c *chaotic) stateDamaged(r *rand.Rand) action {
 
 func (c *chaotic) clockOff(r *rand.Rand) action {
 	p, name := c.worker(r)
-	// A clock that was ahead leaves times in the rows that come late by the others: it costs time, up to that difference.
+	// While it is behind, removals and retries that others have planned wait for it; right again, it is late for its own.
 	off := fmt.Sprintf("-%ds", 1+r.IntN(7200))
 	return action{name: name + "'s clock is off by " + off, begin: func() {
 		c.again(p, func() { p.setEnv("FAULT_CLOCK", off) })
-	}, end: func() int { p.setEnv("FAULT_CLOCK", ""); return 1 }}
+	}, end: func() int {
+		c.again(p, func() { p.setEnv("FAULT_CLOCK", "") })
+		return 1
+	}}
 }
 
 func (c *chaotic) embedderFails(r *rand.Rand) action {

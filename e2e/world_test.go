@@ -291,20 +291,45 @@ func (w *world) settle() {
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Until(w.faultsOver.Add(recovery)))
 	defer cancel()
+	var why error
 	for quiet := 0; quiet < 2; {
-		err := w.idle(ctx)
-		if err == nil {
+		switch err := w.idle(ctx); {
+		case err == nil:
 			quiet++
-		} else {
-			quiet = 0
-		}
-		if err != nil && ctx.Err() != nil {
-			w.t.Fatalf("I8: not done %s after the last fault: %v", recovery, err)
+		case ctx.Err() != nil:
+			w.t.Fatalf("I8: not done %s after the last fault: %v\n%s", recovery, why, w.unfinished())
+		default:
+			quiet, why = 0, err
 		}
 		pause(100 * time.Millisecond)
 	}
 	w.t.Logf("I8: everything was done %.1f s after the last fault", time.Since(w.faultsOver).Seconds())
 	w.faultsOver = time.Time{}
+}
+
+// unfinished tells of the submissions that have no final status, and of the lag: what somebody has to look at.
+func (w *world) unfinished() string {
+	var b strings.Builder
+	w.mu.Lock()
+	all := slices.Clone(w.submissions)
+	w.mu.Unlock()
+	for _, s := range all {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		m, err := w.checkerAPI().Message(ctx, s[0], s[1])
+		cancel()
+		if !m.Final && b.Len() < 4000 {
+			fmt.Fprintf(&b, "%s of %s: version %d, %s %+v (%v)\n", s[1], s[0], m.Version, m.Status, m.Events, err)
+		}
+	}
+	code, stats, err := w.api.try(http.MethodGet, "/v1/stats", nil, nil)
+	fmt.Fprintf(&b, "stats: %d %s %v\n", code, stats, err)
+	for _, p := range w.procs {
+		if p.running() {
+			code, ready, err := (api{w.t, "http://" + p.monitor}).try(http.MethodGet, "/readyz", nil, nil)
+			fmt.Fprintf(&b, "%s: %d %s %v\n", p.name, code, ready, err)
+		}
+	}
+	return b.String()
 }
 
 // idle is nil when nothing is left to do.
