@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fmt generate bench fuzz cover mutants vuln clean
+.PHONY: help build run test lint fmt generate bench fuzz faults chaos soak cover mutants vuln clean
 
 help: ## this list
 	@echo "make TARGET [PKG=./some/package/...]"
@@ -32,6 +32,15 @@ bench: ## the benchmarks (BENCH=regexp, BENCHTIME=1s)
 
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	@tools/fuzz $(PKG)
+
+faults: ## every row of the fault matrix in its full length, about 20 minutes
+	@tools/chaos faults
+
+chaos: ## random pairs and triples of faults: SEEDS=10 seeds FROM=1 on, or the one SEED=n that failed
+	@SEEDS='$(SEEDS)' FROM='$(FROM)' SEED='$(SEED)' tools/chaos chaos
+
+soak: ## changes and faults for MINUTES=30, and what long-lived processes hold in the end
+	@MINUTES='$(MINUTES)' SEED='$(SEED)' tools/chaos soak
 
 cover: ## test coverage: the total, and coverage.out for go tool cover -html
 	go test -coverpkg=$$(go list $(PKG) | paste -sd ,) -coverprofile=coverage.out $(PKG)

@@ -43,11 +43,11 @@ func chaos(t *testing.T, seed uint64, rounds int) {
 			t.Logf("CHAOS: seed %d failed. Run it again: make chaos SEED=%d", seed, seed)
 		}
 	})
-	c := newChaos(t, seed)
+	c := newChaos(t, seed, 0)
 	schedule := rand.New(rand.NewPCG(seed, 25))
 	happened := 0
 	for round := range rounds {
-		plan := c.plan(schedule)
+		plan := c.plan(schedule, c.kinds())
 		var names []string
 		for _, a := range plan {
 			names = append(names, a.name)
@@ -67,7 +67,7 @@ type chaotic struct {
 	t       *testing.T
 	w       *world
 	gateway *supervised
-	workers []*supervised
+	workers []*supervised // that faults are done to
 	stop    func()
 	ending  context.CancelFunc
 	guards  sync.WaitGroup
@@ -79,7 +79,8 @@ type supervised struct {
 	hold sync.Mutex
 }
 
-func newChaos(t *testing.T, seed uint64) *chaotic {
+// newChaos starts an API and two workers, of which so many are left in peace.
+func newChaos(t *testing.T, seed uint64, steady int) *chaotic {
 	t.Helper()
 	w := newWorld(t, worldOptions{seed: seed, read: readChaos})
 	c := &chaotic{t: t, w: w}
@@ -87,7 +88,10 @@ func newChaos(t *testing.T, seed uint64) *chaotic {
 	c.ending = cancel
 	c.gateway = c.supervise(ctx, w.start("api", "api"))
 	for i := range 2 {
-		c.workers = append(c.workers, c.supervise(ctx, w.start(fmt.Sprintf("worker-%d", i), workers...)))
+		p := c.supervise(ctx, w.start(fmt.Sprintf("worker-%d", i), workers...))
+		if i >= steady {
+			c.workers = append(c.workers, p)
+		}
 	}
 	t.Cleanup(func() {
 		cancel()
@@ -96,6 +100,7 @@ func newChaos(t *testing.T, seed uint64) *chaotic {
 	w.api.waitReady()
 	w.watch()
 	c.stop = w.changing(15, 60*time.Millisecond)
+	t.Cleanup(func() { c.stop() })
 	return c
 }
 
@@ -167,8 +172,7 @@ func (c *chaotic) play(plan []action) (happened int) {
 }
 
 // plan chooses two or three faults of different kinds. All choices are made here, so that a seed is a schedule.
-func (c *chaotic) plan(r *rand.Rand) (plan []action) {
-	kinds := c.kinds()
+func (c *chaotic) plan(r *rand.Rand, kinds []kind) (plan []action) {
 	chosen, exclusive := map[int]bool{}, false
 	for len(plan) < 2+r.IntN(2) {
 		i := r.IntN(len(kinds))
