@@ -42,6 +42,17 @@ func (s *rowStore) followOnce() error {
 	if stored >= 0 {
 		next = stored + 1
 	}
+	newest, err := s.p.r.client.GetOffset(s.topic, s.p.id, sarama.OffsetNewest)
+	if err != nil {
+		return err
+	}
+	if next > newest {
+		s.p.log.Error("the table's topic ends before what was read from it; its rows are written again", "topic", s.topic, "newest", newest, "read", next)
+		if err := s.rewriteAll(); err != nil {
+			return err
+		}
+		stored, next = -1, sarama.OffsetOldest
+	}
 	consumer, err := s.p.r.consumer.ConsumePartition(s.topic, s.p.id, next)
 	if err != nil {
 		return err
@@ -56,6 +67,19 @@ func (s *rowStore) followOnce() error {
 	}()
 	err = read.loop(s.p.ctx, consumer)
 	return joinErrors(err, read.save())
+}
+
+// rewriteAll sends every local row again.
+func (s *rowStore) rewriteAll() error {
+	it, err := s.st.Iterator()
+	if err != nil {
+		return err
+	}
+	defer it.Release()
+	for it.Next() && s.p.ctx.Err() == nil {
+		s.rewrite(string(it.Key()))
+	}
+	return it.Err()
 }
 
 // tableReader is one pass of a follower through the table's topic.

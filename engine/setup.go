@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/IBM/sarama"
 	"github.com/lovoo/goka/storage"
 )
 
@@ -19,7 +20,8 @@ func (r *runner) guarded(build storage.Builder) storage.Builder {
 		if err != nil {
 			return nil, err
 		}
-		return &guardedStore{Storage: st, inSession: r.inSession}, nil
+		newest := func() (int64, error) { return r.client.GetOffset(topic, partition, sarama.OffsetNewest) }
+		return &guardedStore{Storage: st, inSession: r.inSession, newest: newest}, nil
 	}
 }
 
@@ -34,12 +36,22 @@ func (r *runner) inSession() bool {
 type guardedStore struct {
 	storage.Storage
 	inSession func() bool
+	newest    func() (int64, error) // the offset behind the last record of the table's topic
 	used      atomic.Bool
 }
 
+// GetOffset is what goka reads on from. A topic that ends before that has lost records, or was made anew: goka would never
+// come up on an empty one, and trusts any other. It reads the whole topic instead; rows merge.
 func (s *guardedStore) GetOffset(def int64) (int64, error) {
 	s.used.Store(true)
-	return s.Storage.GetOffset(def)
+	at, err := s.Storage.GetOffset(def)
+	if err != nil || at < 0 {
+		return at, err
+	}
+	if newest, err := s.newest(); err == nil && at >= newest {
+		return def, nil
+	}
+	return at, nil
 }
 
 func (s *guardedStore) Close() error {

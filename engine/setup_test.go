@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,4 +68,36 @@ func TestStoreThatCannotBeOpenedAtFirst(t *testing.T) {
 		t.Fatal("both keys are on one partition")
 	}
 	w.waitFor("out", 2)
+}
+
+// A table whose topic has lost what the local store read from it, as after an unclean election of a leader or a power cut
+// of the embedded broker, comes up again, and gets its rows back.
+func TestTableTopicThatLostItsRows(t *testing.T) {
+	b := kafkatest.StartBroker(t, kafkatest.Topic("in", partitions), kafkatest.Topic("out", partitions), kafkatest.Topic("g-table", partitions))
+	w := &world{t: t, cfg: b.Config(), dir: t.TempDir()}
+	g := group(t,
+		engine.Input(in, func(_ context.Context, m stage.Message[string], row *counts) (stage.Result[counts], error) {
+			return stage.Result[counts]{Outputs: []stage.Output{out.Record(m.Key, m.Value)}, Row: seen(row, m)}, nil
+		}),
+		engine.Table(countsCodec{}, mergeCounts),
+	)
+	stop := w.run("a", g)
+	w.send("a", "1", "2", "3")
+	w.waitCommitted("a", 3)
+	kafkatest.Wait(t, "all rows in the table", func() bool { return len(w.values("g-table")) >= 3 })
+	stop()
+	if err := errors.Join(b.Cluster().DeleteTopic("g-table"), b.Cluster().CreateTopic("g-table", partitions, nil)); err != nil {
+		t.Fatal(err)
+	}
+
+	w.run("a", g)
+	w.send("d", "4") // the other partition
+	w.waitFor("out", 4)
+	w.waitFor("g-table", 2)
+	for _, r := range kafkatest.ReadAll(t, w.cfg, "g-table") {
+		if string(r.Key) == "a" && strings.Contains(string(r.Value), `"3":3`) {
+			return
+		}
+	}
+	t.Errorf("the table's topic has %q", w.values("g-table"))
 }
