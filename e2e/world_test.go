@@ -129,10 +129,15 @@ func (w *world) cluster() *kfake.Cluster { return w.inside.Cluster() }
 
 // watch begins to look at what readers see.
 func (w *world) watch() {
-	impatient := w.checkerAPI()
-	impatient.Patience = 0
-	w.readers = checker.Watch(w.t.Context(), impatient, w.seed)
+	w.readers = checker.Watch(w.t.Context(), w.readersAPI(), w.seed)
 	w.t.Cleanup(w.readers.Stop)
+}
+
+// readersAPI takes no for an answer.
+func (w *world) readersAPI() checker.API {
+	a := w.checkerAPI()
+	a.Patience = 0
+	return a
 }
 
 func (w *world) checkerAPI() checker.API {

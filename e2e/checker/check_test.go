@@ -226,30 +226,34 @@ func TestReadersNoticeWhatGoesBack(t *testing.T) {
 		says string
 	}{
 		"sound": {func(r *Readers) {
-			r.sawHits("a", []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}})
-			r.sawHits("a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}})
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
 		}, ""},
 		"an older version": {func(r *Readers) {
-			r.sawHits("a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
-			r.sawHits("a", []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}})
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}})
 		}, "I7: a was served as of version 2, and then as of 1"},
-		"a part": {func(r *Readers) { r.sawHits("a", []Hit{{DocumentID: "a", Version: 2, Text: "the", End: 3}}) }, "I2: a reader saw something else"},
+		"a part": {func(r *Readers) {
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the", End: 3}})
+		}, "I2: a reader saw something else"},
 		"nothing any more": {func(r *Readers) {
-			r.sawHits("a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
-			r.sawHits("a", nil)
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
+			r.sawHits(r.known("a", [2]string{}), "a", nil)
 		}, "I2: a reader saw nothing of a"},
 		"nothing after a delete": {func(r *Readers) {
-			r.sawHits("b", []Hit{{DocumentID: "b", Version: 3, Text: "soon deleted", End: 12}})
-			r.sawHits("b", nil)
+			r.sawHits(r.known("b", [2]string{}), "b", []Hit{{DocumentID: "b", Version: 3, Text: "soon deleted", End: 12}})
+			r.sawHits(r.known("b", [2]string{}), "b", nil)
 		}, ""},
-		"no such version": {func(r *Readers) { r.sawHits("a", []Hit{{DocumentID: "a", Version: 77, Text: "x", End: 1}}) }, "which no record made"},
+		"no such version": {func(r *Readers) {
+			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 77, Text: "x", End: 1}})
+		}, "which no record made"},
 		"a status back": {func(r *Readers) {
-			r.sawMessage(Message{DocumentID: "a", MessageID: "m1", Status: "embedded"})
-			r.sawMessage(Message{DocumentID: "a", MessageID: "m1", Status: "chunked"})
+			r.sawMessage(r.known("", [2]string{"a", "m1"}), Message{DocumentID: "a", MessageID: "m1", Status: "embedded"})
+			r.sawMessage(r.known("", [2]string{"a", "m1"}), Message{DocumentID: "a", MessageID: "m1", Status: "chunked"})
 		}, "I7: m1 of a went from"},
 		"another final": {func(r *Readers) {
-			r.sawMessage(Message{DocumentID: "a", MessageID: "m1", Status: "dead"})
-			r.sawMessage(Message{DocumentID: "a", MessageID: "m1", Status: "indexed"})
+			r.sawMessage(r.known("", [2]string{"a", "m1"}), Message{DocumentID: "a", MessageID: "m1", Status: "dead"})
+			r.sawMessage(r.known("", [2]string{"a", "m1"}), Message{DocumentID: "a", MessageID: "m1", Status: "indexed"})
 		}, "I7: the final of m1 of a was dead and became indexed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func Watch(ctx context.Context, api API, seed uint64) *Readers {
 
 const lookEvery = 20 * time.Millisecond
 
-// Add makes a submission known.
+// Add makes a submission known; without a message id only its document is looked at.
 func (r *Readers) Add(documentID, messageID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,20 +100,36 @@ func (r *Readers) look(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	known := r.known(document, submission)
 	if hits, err := r.api.Served(ctx, document); err == nil {
-		r.sawHits(document, hits)
+		r.sawHits(known, document, hits)
+	}
+	if submission[1] == "" {
+		return
 	}
 	if m, err := r.api.Message(ctx, submission[0], submission[1]); err == nil {
-		r.sawMessage(m)
+		r.sawMessage(known, m)
 	}
 }
 
-func (r *Readers) sawHits(document string, hits []Hit) {
+// state is what readers had seen before one of them began to look: looks at the same time may be answered in any order.
+type state struct {
+	version int64
+	status  position
+}
+
+func (r *Readers) known(document string, submission [2]string) state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return state{r.served[document], r.statuses[submission]}
+}
+
+func (r *Readers) sawHits(known state, document string, hits []Hit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looks++
 	if len(hits) == 0 {
-		if r.served[document] != 0 {
+		if known.version != 0 {
 			r.emptied[document] = true
 		}
 		return
@@ -123,25 +139,27 @@ func (r *Readers) sawHits(document string, hits []Hit) {
 		fmt.Fprintf(h, "%d %d %d %d %s\n", hit.Index, hit.Version, hit.Start, hit.End, hit.Text)
 	}
 	r.seen[observed{document, hits[0].Version, h.Sum64()}] = hits
-	if before := r.served[document]; hits[0].Version < before {
+	if before := known.version; hits[0].Version < before {
 		r.violations = append(r.violations, fmt.Sprintf("I7: %s was served as of version %d, and then as of %d", document, before, hits[0].Version))
 	}
 	r.served[document] = max(r.served[document], hits[0].Version)
 }
 
-func (r *Readers) sawMessage(m Message) {
+func (r *Readers) sawMessage(known state, m Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looks++
 	id := [2]string{m.DocumentID, m.MessageID}
-	now, before := position{m.Generation(), rank(m.Status), m.Status}, r.statuses[id]
+	now, before := position{m.Generation(), rank(m.Status), m.Status}, known.status
 	switch {
 	case now.generation < before.generation, now.generation == before.generation && now.rank < before.rank:
 		r.violations = append(r.violations, fmt.Sprintf("I7: %s of %s went from %+v to %+v", m.MessageID, m.DocumentID, before, now))
 	case now.generation == before.generation && before.rank == 9 && now.status != before.status:
 		r.violations = append(r.violations, fmt.Sprintf("I7: the final of %s of %s was %s and became %s", m.MessageID, m.DocumentID, before.status, now.status))
 	}
-	r.statuses[id] = now
+	if latest := r.statuses[id]; now.generation > latest.generation || now.generation == latest.generation && now.rank > latest.rank {
+		r.statuses[id] = now
+	}
 }
 
 // checkReaders: whatever a reader saw was the whole of one version (I2), and nothing went back (I7).
