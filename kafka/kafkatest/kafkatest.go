@@ -5,6 +5,7 @@ package kafkatest
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -29,7 +30,26 @@ func Start(t testing.TB, topics ...kafka.TopicSpec) kafka.Config {
 // StartBroker is Start for tests that need the broker's faults too.
 func StartBroker(t testing.TB, topics ...kafka.TopicSpec) *embedded.Broker {
 	t.Helper()
-	return StartIn(t, t.TempDir(), topics...)
+	dir, err := os.MkdirTemp("", "kafkatest-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The broker may write a last time after a test that has hung or broken it has closed it: the folder goes in the end.
+	t.Cleanup(func() { removeAll(t, dir) })
+	return StartIn(t, dir, topics...)
+}
+
+// removeAll removes a folder that somebody may still be writing to.
+func removeAll(t testing.TB, dir string) {
+	t.Helper()
+	var err error
+	for range 100 {
+		if err = os.RemoveAll(dir); err == nil {
+			return
+		}
+		<-time.After(pollInterval)
+	}
+	t.Errorf("remove the broker's folder: %v", err)
 }
 
 // StartIn is StartBroker in a folder of the test's own; it may be stopped with Stop and started again there.

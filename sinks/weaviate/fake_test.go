@@ -43,6 +43,20 @@ type fake struct {
 
 func newFake() *fake { return &fake{version: "1.35.2", classes: make(map[string]*models.Class)} }
 
+// answerBatches says how batches are answered from now on; nil: all succeed.
+func (f *fake) answerBatches(batch func(w http.ResponseWriter, objects []json.RawMessage)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.batch = batch
+}
+
+// seen is what was deleted and written so far.
+func (f *fake) seen() ([]time.Time, [][]json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.deleted), slices.Clone(f.writes)
+}
+
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,20 +281,21 @@ func TestNoServer(t *testing.T) {
 func TestSuspectsAreRepaired(t *testing.T) {
 	f := newFake()
 	s := openFake(t, f, Options{})
-	f.batch = func(http.ResponseWriter, []json.RawMessage) { panic(http.ErrAbortHandler) }
+	f.answerBatches(func(http.ResponseWriter, []json.RawMessage) { panic(http.ErrAbortHandler) })
 	for _, r := range s.Upsert(context.Background(), objects(2), nil) {
 		if r.Outcome != sinks.Ambiguous {
 			t.Fatalf("a lost answer is %s", r.Outcome)
 		}
 	}
 	lost := time.Now()
-	f.batch = nil
+	f.answerBatches(nil)
 	results := s.Upsert(context.Background(), objects(3), nil)
-	if len(f.deleted) != 1 || f.deleted[0].Before(lost.Add(testSettle*9/10)) {
-		t.Errorf("deleted at %v, want once, %s after %s", f.deleted, testSettle, lost)
+	deleted, writes := f.seen()
+	if len(deleted) != 1 || deleted[0].Before(lost.Add(testSettle*9/10)) {
+		t.Errorf("deleted at %v, want once, %s after %s", deleted, testSettle, lost)
 	}
-	if len(f.writes) != 3 || len(f.writes[1]) != 1 || len(f.writes[2]) != 2 {
-		t.Errorf("%d writes, want the new object first and the two suspects together", len(f.writes))
+	if len(writes) != 3 || len(writes[1]) != 1 || len(writes[2]) != 2 {
+		t.Errorf("%d writes, want the new object first and the two suspects together", len(writes))
 	}
 	// The fake finds nothing.
 	if results[0].Outcome != sinks.Ambiguous || results[1].Outcome != sinks.Ambiguous || results[2].Outcome != sinks.Done {
