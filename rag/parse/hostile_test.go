@@ -110,7 +110,7 @@ func repeatIn(begin, s string) func(n int) string {
 }
 
 func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
-	const size = 256 << 10
+	const size = 128 << 10
 	p, err := New(Limits{Time: time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -175,7 +175,7 @@ func zeros(t *testing.T, n int) []byte {
 }
 
 func TestPDFPagesThatNeedTooMuchMemoryDoNotSinkTheRest(t *testing.T) {
-	bomb := parsetest.PDFPage{Packed: zeros(t, 600<<20)}
+	bomb := parsetest.PDFPage{Packed: zeros(t, 300<<20)}
 	good := parsetest.PDFPage{Lines: []parsetest.PDFLine{{X: 60, Y: 700, Size: 11, Text: "A page with text."}}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
