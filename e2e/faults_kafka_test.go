@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,5 +205,53 @@ func refuses(t *testing.T, p *process) {
 	last := string(b[max(0, len(b)-2000):])
 	if !strings.Contains(last, "partitions") || !strings.Contains(last, "epoch") {
 		t.Errorf("%s does not say why it ended: %s", p.name, last)
+	}
+}
+
+// Row 28: the offsets of all groups are lost, and every record comes again from the oldest on. All are recognised: no
+// status changes, nothing is embedded or paid for again, and the store holds the same.
+func TestFaultOffsetsLost(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 28})
+	w.start("api", "api")
+	worker := w.start("worker", workers...)
+	w.api.waitReady()
+	w.watch()
+	for range 40 {
+		w.change(10)
+	}
+	w.poison()
+	w.settle()
+	worker.kill(syscall.SIGTERM)
+	embedded := func() int { return w.embedder.Stats().Texts - w.embedder.Embedded("anything") }
+	before := embedded()
+	var groups []string
+	for _, role := range workers {
+		groups = append(groups, "waymark-"+role)
+	}
+	req := kmsg.NewDeleteGroupsRequest()
+	req.Groups = groups
+	// A static member that has ended is still a member until its session is over.
+	eventually(t, "the groups to be deleted", func() error {
+		for _, shard := range logClient(t, w.broker).RequestSharded(t.Context(), &req) {
+			resp, ok := shard.Resp.(*kmsg.DeleteGroupsResponse)
+			if !ok {
+				return fmt.Errorf("%T: %w", shard.Resp, shard.Err)
+			}
+			for _, g := range resp.Groups {
+				if err := kerr.ErrorForCode(g.ErrorCode); err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+					return fmt.Errorf("%s: %w", g.Group, err)
+				}
+			}
+		}
+		return nil
+	})
+	if lag := w.lagOf("chunker"); lag < 40 {
+		t.Fatalf("the offsets are not lost: the chunker is %d behind", lag)
+	}
+	worker.launch()
+	w.over()
+	w.check()
+	if n := embedded() - before; n != 0 {
+		t.Errorf("%d texts were embedded again", n)
 	}
 }

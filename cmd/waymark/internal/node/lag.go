@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -81,6 +82,9 @@ func (l *lagReader) group(group string, topics []string) (int64, error) {
 		asked[t] = partitions
 	}
 	offsets, err := l.admin.ListConsumerGroupOffsets(group, asked)
+	if errors.Is(err, sarama.ErrGroupIDNotFound) { // nobody has read anything yet, or the offsets are lost
+		offsets, err = &sarama.OffsetFetchResponse{}, nil
+	}
 	if err != nil {
 		return 0, err
 	}
