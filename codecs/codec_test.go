@@ -116,7 +116,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	})
 	t.Run("bytes behind", func(t *testing.T) {
 		_, err := c.Decode(append(bytes.Clone(whole), 0))
-		wantReason(t, err, codecs.ReasonCorrupt)
+		_ = wantReason(t, err, codecs.ReasonCorrupt)
 	})
 	for name, b := range map[string][]byte{"null": nil, "empty": {}, "JSON": []byte(`{"id":"news-17","text":"hello"}`)} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestReadingOtherFormats(t *testing.T) {
 			t.Errorf("Decode = %q, %v", got, err)
 		}
 		_, err := c.Decode(encode(t, text(2, writtenAt), "x"))
-		wantReason(t, err, codecs.ReasonUnknownFormat)
+		_ = wantReason(t, err, codecs.ReasonUnknownFormat)
 		if errors.Is(err, stage.ErrNewerFormat) {
 			t.Error("a format between the known ones is taken for a newer one")
 		}
@@ -204,7 +204,7 @@ func TestFailuresOfThePayload(t *testing.T) {
 		{"unmarshal panics", second(panicking.Decode(b)), codecs.ReasonPanic, "panic"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			wantReason(t, tc.err, tc.reason)
+			_ = wantReason(t, tc.err, tc.reason)
 			if stage.ClassOf(tc.err) != stage.ClassMessage || stage.ReasonOf(tc.err, "") != tc.stageReason {
 				t.Errorf("class %v, reason %q", stage.ClassOf(tc.err), stage.ReasonOf(tc.err, ""))
 			}
@@ -223,12 +223,12 @@ func TestLimit(t *testing.T) {
 		t.Fatalf("at the limit: %v", err)
 	}
 	_, err := c.Encode("abcd")
-	wantReason(t, err, codecs.ReasonTooLarge)
+	_ = wantReason(t, err, codecs.ReasonTooLarge)
 	if stage.ReasonOf(err, "") != "too_large" {
 		t.Errorf("reason for the engine is %q", stage.ReasonOf(err, ""))
 	}
 	_, err = c.Decode(encode(t, text(1, writtenAt), "abcd"))
-	wantReason(t, err, codecs.ReasonTooLarge)
+	_ = wantReason(t, err, codecs.ReasonTooLarge)
 }
 
 func TestErrorKeepsACopyOfBoundedSize(t *testing.T) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -74,7 +75,7 @@ func (a api) final(messageID, documentID string) status {
 	eventually(a.t, "a final status of "+messageID, func() error {
 		code, b, err := a.try(http.MethodGet, "/v1/messages/"+url.PathEscape(messageID)+"?document_id="+url.QueryEscape(documentID), nil, nil)
 		if err != nil || code != http.StatusOK {
-			return fmt.Errorf("%d %s %v", code, b, err)
+			return errors.Join(fmt.Errorf("%d %s", code, b), err)
 		}
 		s = status{}
 		if err := json.Unmarshal(b, &s); err != nil {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -121,7 +122,7 @@ func (w *world) newerFormat(worker *process, client *kgo.Client) {
 	eventually(w.t, "the process to say that a newer release is about", func() error {
 		code, b, err := (api{w.t, "http://" + worker.monitor}).try("GET", "/readyz", nil, nil)
 		if err != nil || code != 503 || !strings.Contains(string(b), "format") {
-			return fmt.Errorf("%d %s %v", code, b, err)
+			return errors.Join(fmt.Errorf("%d %s", code, b), err)
 		}
 		return nil
 	})

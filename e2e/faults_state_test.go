@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -168,7 +169,7 @@ func TestFaultLocalStateFull(t *testing.T) {
 			return nil // it has failed loudly
 		}
 		if code, b, err := (api{t, "http://" + worker.monitor}).try("GET", "/readyz", nil, nil); err != nil || code == 200 {
-			return fmt.Errorf("readyz is %d: %s (%v)", code, b, err)
+			return errors.Join(fmt.Errorf("readyz is %d: %s", code, b), err)
 		}
 		return nil
 	})

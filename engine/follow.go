@@ -60,9 +60,9 @@ func (s *rowStore) followOnce() error {
 	read := &tableReader{s: s, saved: stored, at: stored}
 	defer func() {
 		consumer.AsyncClose()
-		for range consumer.Messages() { //nolint:revive // drained so that the consumer can close
+		for range consumer.Messages() { // drained so that the consumer can close
 		}
-		for range consumer.Errors() { //nolint:revive // drained so that the consumer can close
+		for range consumer.Errors() { // drained so that the consumer can close
 		}
 	}()
 	err = read.loop(s.p.ctx, consumer)

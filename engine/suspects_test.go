@@ -30,7 +30,7 @@ func killedByItsMessage() {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
 			}
-			time.Sleep(time.Millisecond) // work that others are in the middle of
+			<-time.After(time.Millisecond) // work that others are in the middle of
 			return stage.Result[counts]{Outputs: []stage.Output{out.Record(m.Key, m.Value)}, Row: seen(row, m)}, nil
 		}),
 		engine.Table(countsCodec{}, mergeCounts), engine.OnFailure(toBad))

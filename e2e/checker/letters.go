@@ -2,6 +2,7 @@ package checker
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ func readLetter(r *kgo.Record) (l letter, err error) {
 	offset, err2 := strconv.ParseInt(string(values["__connect.errors.offset"]), 10, 64)
 	generation, err3 := strconv.Atoi(string(values["waymark-generation"]))
 	if err1 != nil || err2 != nil || err3 != nil {
-		return l, fmt.Errorf("letter %s: no position or generation: %v %v %v", r.Key, err1, err2, err3)
+		return l, fmt.Errorf("letter %s: no position or generation: %w", r.Key, errors.Join(err1, err2, err3))
 	}
 	l.topic, l.partition, l.offset, l.generation = string(values["__connect.errors.topic"]), int32(partition), offset, generation
 	l.reason, l.key = string(values["waymark-reason"]), values["waymark-key"]

@@ -174,7 +174,7 @@ func identityIf(known bool, content string) rag.Hash {
 func offsetOf(pos string) int {
 	off := -1
 	if i := slices.Index([]byte(pos), '@'); i >= 0 {
-		fmt.Sscanf(pos[i+1:], "%d", &off)
+		_, _ = fmt.Sscanf(pos[i+1:], "%d", &off) // the model wrote it
 	}
 	return off
 }

@@ -99,8 +99,8 @@ func (s *Sim) apply(e Ev) {
 				s.fixed[l.Raw.Content] = true
 			}
 			var ver int
-			fmt.Sscanf(id[len("documents/d0@"):], "%d", &ver)
-			for range 1 + e.B%2 { // two operators at once
+			_, _ = fmt.Sscanf(id[len("documents/d0@"):], "%d", &ver) // the model wrote it
+			for range 1 + e.B%2 {                                    // two operators at once
 				s.command(&Rec{Kind: "cmd", Key: id, Doc: id[len("documents/") : len("documents/")+2], VG: VG{V: ver}})
 			}
 			s.count("replay")

@@ -14,7 +14,7 @@ type Row interface {
 	String() string
 }
 
-// ChunkerRow: which message ids came at which version, and the latest accepted version.
+// ChunkerRow says which message ids came at which version, and the latest accepted version.
 type ChunkerRow struct {
 	Latest  int
 	Forward int // highest origin position of a forwarded record
@@ -29,6 +29,8 @@ type MsgInfo struct {
 }
 
 func newChunkerRow() *ChunkerRow { return &ChunkerRow{Msgs: map[string]MsgInfo{}} }
+
+// Clone is a copy that may be changed.
 func (r *ChunkerRow) Clone() Row {
 	c := *r
 	c.Msgs = maps.Clone(r.Msgs)
@@ -97,6 +99,8 @@ type DueRemoval struct {
 func newDocRow() *DocRow {
 	return &DocRow{Applied: -1, Work: map[VG]Work{}, Finals: map[string]Final{}, Due: map[DueRemoval]int{}, Done: map[DueRemoval]int{}}
 }
+
+// Clone is a copy that may be changed.
 func (r *DocRow) Clone() Row {
 	c := *r
 	c.Work, c.Finals, c.Due, c.Done = maps.Clone(r.Work), maps.Clone(r.Finals), maps.Clone(r.Due), maps.Clone(r.Done)
@@ -145,7 +149,7 @@ func (r *DocRow) mergeByFields(b *DocRow) *DocRow {
 	return c
 }
 
-// Merge: with one log per document a row is a function of a prefix of that log, and the longer prefix wins.
+// Merge takes the longer prefix: with one log per document a row is a function of a prefix of that log.
 func (r *DocRow) Merge(o Row) Row {
 	if b := o.(*DocRow); b.Applied > r.Applied {
 		return b
@@ -162,7 +166,10 @@ type TrackRow struct {
 	Status string
 }
 
+// Clone is a copy that may be changed.
 func (r *TrackRow) Clone() Row { c := *r; return &c }
+
+// Merge takes the status that is further on.
 func (r *TrackRow) Merge(o Row) Row {
 	b := o.(*TrackRow)
 	if b.Gen > r.Gen || b.Gen == r.Gen && rank(b.Status) > rank(r.Status) {
@@ -196,6 +203,7 @@ type LetterRow struct {
 	Cause string // position of the command that caused State
 }
 
+// Clone is a copy that may be changed.
 func (r *LetterRow) Clone() Row { c := *r; return &c }
 
 // runs: a replay or a retry is under way.
@@ -209,6 +217,8 @@ func (r *LetterRow) order() int {
 	}
 	return r.Gen*100 + step
 }
+
+// Merge takes the state that is further on.
 func (r *LetterRow) Merge(o Row) Row {
 	b := o.(*LetterRow)
 	if b.order() > r.order() {

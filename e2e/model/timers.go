@@ -28,7 +28,7 @@ func (s *Sim) timers(pc *PC, add func(int, func())) {
 			if l.State != "scheduled" || l.Due > s.now || pc.timers[key] {
 				continue
 			}
-			fmt.Sscanf(id[len("documents/"):], "d%d@%d", new(int), &rec.VG.V)
+			_, _ = fmt.Sscanf(id[len("documents/"):], "d%d@%d", new(int), &rec.VG.V)
 			rec.Doc = strings.Split(id[len("documents/"):], "@")[0]
 			add(aTimer, func() {
 				pc.timers[key] = true

@@ -8,19 +8,19 @@ package main
 
 import (
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
 func main() {
-	log.SetFlags(0)
 	if len(os.Args) != 3 {
-		log.Fatal("usage: makearticles PACKAGE-FOLDER TARGET-FOLDER")
+		fmt.Fprintln(os.Stderr, "usage: makearticles PACKAGE-FOLDER TARGET-FOLDER")
+		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {
-		log.Fatalf("makearticles: %v", err)
+		fmt.Fprintf(os.Stderr, "makearticles: %v\n", err)
+		os.Exit(1)
 	}
 }
 
