@@ -122,11 +122,14 @@ func TestFaultEmbedderAway(t *testing.T) {
 		t.Errorf("a service that wants to be left alone for 4 s was asked %d times in 10 s", calls)
 	}
 	outage(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 500}, 3*time.Second)
-	outage(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 503}, time.Second)
-	outage(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 401}, time.Second)
-	outage(embedtest.Fault{Kind: embedtest.FaultGarbage}, 3*time.Second)
-	outage(embedtest.Fault{Kind: embedtest.FaultReset}, time.Second)
 	outage(embedtest.Fault{Kind: embedtest.FaultHang}, 3*time.Second)
+	if inFull() {
+		outage(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 503}, 10*time.Second)
+		outage(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 401}, 3*time.Second)
+		outage(embedtest.Fault{Kind: embedtest.FaultGarbage}, 3*time.Second)
+		outage(embedtest.Fault{Kind: embedtest.FaultReset}, 3*time.Second)
+		outage(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 429, RetryAfter: "40"}, 60*time.Second)
+	}
 	if r := w.check(); r.Letters != 0 {
 		t.Errorf("%d letters: an outage is nobody's fault", r.Letters)
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,7 +23,7 @@ func TestFaultEveryRoleKilledInLoops(t *testing.T) {
 	w.watch()
 
 	rounds := 2
-	if os.Getenv("E2E_FAULTS") == "all" {
+	if inFull() {
 		rounds = 8
 	}
 	kills := 0
@@ -96,7 +95,7 @@ func TestFaultKilledAtEveryPoint(t *testing.T) {
 	w.watch()
 	random := rand.New(rand.NewPCG(2, 2))
 	rounds := 1
-	if os.Getenv("E2E_FAULTS") == "all" {
+	if inFull() {
 		rounds = 4
 	}
 	for range rounds {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,7 +19,7 @@ func TestFaultScaledUpAndDown(t *testing.T) {
 	w.api.waitReady()
 	w.watch()
 	every, rounds := 4*time.Second, 1
-	if os.Getenv("E2E_FAULTS") == "all" {
+	if inFull() {
 		every, rounds = 15*time.Second, 2
 	}
 	stop := w.changing(20, 50*time.Millisecond)

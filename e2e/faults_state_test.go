@@ -56,7 +56,7 @@ func TestFaultLocalStateLostDamagedOrOld(t *testing.T) {
 	restart("damaged", func(folder string) int { return w.damage(folder, true) })
 	change()
 	w.settle()
-	for range map[bool]int{true: 4, false: 1}[os.Getenv("E2E_FAULTS") == "all"] {
+	for range map[bool]int{true: 4, false: 1}[inFull()] {
 		restart("damaged data", func(folder string) int { return w.damage(folder, false) })
 		change()
 		w.settle()

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 
@@ -20,7 +19,7 @@ func TestFaultZombie(t *testing.T) {
 		{"indexer", fault.BeforeTableSend, 5}, // the row stands in its local store and goes out late
 		{"indexer", fault.BeforeUpsert, 1},    // chunks of an old version reach the store late
 	}
-	if os.Getenv("E2E_FAULTS") == "all" {
+	if inFull() {
 		stops = append(stops,
 			stop{"indexer", fault.AfterTableSend, 4}, stop{"indexer", fault.BeforeSaid, 3}, stop{"indexer", fault.BeforeRemoval, 1},
 			stop{"indexer", fault.AfterUpsert, 1}, stop{"indexer", fault.BeforeReceipt, 1}, stop{"chunker", fault.BeforeEmit, 12},

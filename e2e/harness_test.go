@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +61,10 @@ func runTests(m *testing.M) int {
 	if binary, err = built("E2E_BINARY", os.Getenv("E2E_TAGS")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) && runtime.GOMAXPROCS(0) < 4 {
+		_ = f.Value.Set("4") // the tests that run beside each other mostly wait
 	}
 	fmt.Printf("e2e: embedded broker, SQLite store, %s/%s, binary %s\n", runtime.GOOS, runtime.GOARCH, binary)
 	return m.Run()

@@ -25,7 +25,7 @@ func TestReadersSeeWholeVersions(t *testing.T) {
 			r.Add(fmt.Sprintf("doc-%d", d), "")
 		}
 	}
-	end := time.Now().Add(8 * time.Second)
+	end := time.Now().Add(5 * time.Second)
 	var writing sync.WaitGroup
 	for d := range documents {
 		writing.Go(func() {

@@ -25,10 +25,13 @@ import (
 	"github.com/waymarkhq/waymark/rag/embed/embedtest"
 )
 
-// Faults take long. What the ordinary run leaves out says so, and runs with E2E_FAULTS=all (make faults).
+// inFull reports whether the fault runs are to be as long as they can be (make faults), not as short as may be.
+func inFull() bool { return os.Getenv("E2E_FAULTS") == "all" }
+
+// slowFault leaves a test out of the ordinary run, and says so.
 func slowFault(t *testing.T, why string) {
 	t.Helper()
-	if os.Getenv("E2E_FAULTS") != "all" {
+	if !inFull() {
 		t.Skipf("NOT RUN: %s; 'make faults' runs it", why)
 	}
 }
@@ -78,8 +81,10 @@ type worldOptions struct {
 	partitions int32
 }
 
+// newWorld lets the test run beside others: what such tests mostly do is wait.
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
+	t.Parallel()
 	bin, err := faultsBinary()
 	if err != nil {
 		t.Fatal(err)
