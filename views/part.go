@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -32,11 +33,11 @@ func (v *view[R]) builder(inner storage.Builder) storage.Builder {
 	}
 }
 
-// setPartitions prepares a new life.
-func (v *view[R]) setPartitions(n int) {
+// begin prepares a new life, which end ends.
+func (v *view[R]) begin(partitions int, end context.CancelCauseFunc) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.parts = make([]*part[R], n)
+	v.parts, v.end = make([]*part[R], partitions), end
 }
 
 func (v *view[R]) part(number int32) *part[R] {
@@ -114,7 +115,7 @@ func (p *part[R]) takeOut() error {
 
 // SetOffset is called after each record.
 func (p *part[R]) SetOffset(offset int64) error {
-	err := p.Storage.SetOffset(offset)
+	err := p.v.storeFailed(p.Storage.SetOffset(offset))
 	p.next.Store(offset + 1)
 	p.v.hub.wakeAll()
 	return err
@@ -122,7 +123,7 @@ func (p *part[R]) SetOffset(offset int64) error {
 
 // MarkRecovered is called when the part has read what was there when it began.
 func (p *part[R]) MarkRecovered() error {
-	err := p.Storage.MarkRecovered()
+	err := p.v.storeFailed(p.Storage.MarkRecovered())
 	p.recovered.Store(err == nil)
 	p.v.hub.wakeAll()
 	return err

@@ -3,6 +3,7 @@ package views_test
 import (
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -135,6 +136,48 @@ func TestViewOfATopicMadeAnew(t *testing.T) {
 		}
 		fresh, err := d.Get(t.Context(), "new")
 		return err == nil && fresh != nil && d.Counts()["indexed"] == 1
+	})
+}
+
+// A log that ends before what was read from it has lost records, and the same topic id: what the store holds must not keep
+// the view from it.
+func TestViewOfALogThatLostRecords(t *testing.T) {
+	cfg, dir := start3(t), t.TempDir()
+	kafkatest.Produce(t, cfg, record(t, documentTable, "a", indexed(1)))
+	d := newDocuments(cfg, dir)
+	stop := run(t, d)
+	drain(t, cfg, d)
+	stop()
+	stores := kafka.NewStores(kafka.StoreOptions{Dir: filepath.Join(dir, documentTable.Name)})
+	for p := range int32(partitions) {
+		st, err := stores.Builder()(documentTable.Name, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(st.Open(), st.Set("gone", []byte("broken")), st.SetOffset(1000), st.MarkRecovered(), st.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = newDocuments(cfg, dir)
+	run(t, d)
+	if row, err := d.Get(t.Context(), "a"); err != nil || row == nil {
+		t.Fatalf("row %+v, %v", row, err)
+	}
+}
+
+// A store that cannot be written, as on a disk that is full, stays so until it is opened anew: the view must not stand still
+// once there is room again.
+func TestViewOutlivesItsStore(t *testing.T) {
+	cfg := start3(t)
+	d := newDocuments(cfg, t.TempDir())
+	run(t, d)
+	if err := views.CloseStores(d); err != nil {
+		t.Fatal(err)
+	}
+	kafkatest.Produce(t, cfg, record(t, documentTable, "a", indexed(1)))
+	kafkatest.Wait(t, "the row", func() bool {
+		row, err := d.Get(t.Context(), "a")
+		return err == nil && row != nil
 	})
 }
 

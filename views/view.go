@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -45,8 +46,9 @@ type view[R any] struct {
 	hub   hub
 
 	mu      sync.RWMutex
-	parts   []*part[R] // by partition; nil where none is open
-	trouble error      // why the last run ended, or a reader was held up
+	parts   []*part[R]              // by partition; nil where none is open
+	trouble error                   // why the last run ended, or a reader was held up
+	end     context.CancelCauseFunc // ends the life of the goka view that runs now
 
 	fresh       atomic.Int64 // unix nanoseconds; 0: never
 	undecodable atomic.Int64
@@ -77,6 +79,11 @@ func (v *view[R]) Run(ctx context.Context) error {
 		}
 		v.rebuilds.Add(1)
 		v.setTrouble(err)
+		if errors.Is(err, errLogReplaced) { // what was read from it is not what stands there now
+			if err := os.RemoveAll(v.dir()); err != nil {
+				v.log.Error("the view's store cannot be removed", "error", err)
+			}
+		}
 		v.log.Warn("view has ended and is built anew", "error", err, "pause", pause)
 		select {
 		case <-ctx.Done():
@@ -102,7 +109,7 @@ func (v *view[R]) follow(ctx context.Context) (err error) {
 		freshness.Wait()
 	}()
 	stores := kafka.NewStores(v.storeOptions(c.topicID))
-	v.setPartitions(int(c.partitions))
+	v.begin(int(c.partitions), cancel)
 	g, err := goka.NewView(v.o.Kafka.Brokers, goka.Table(v.table.Name), rawCodec{}, append(c.options(),
 		goka.WithViewHasher(kafka.Hasher()),
 		goka.WithViewCallback(v.update),
@@ -122,9 +129,25 @@ func (v *view[R]) follow(ctx context.Context) (err error) {
 	return err
 }
 
+// dir is the folder of the view's store.
+func (v *view[R]) dir() string { return filepath.Join(v.o.Dir, v.table.Name) }
+
+// storeFailed ends this life of the view, if err is not nil: a store that could not be written once cannot be until it is
+// opened anew, and goka would only come back to the same record.
+func (v *view[R]) storeFailed(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("local store of %s: %w", v.table.Name, err)
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	v.end(err)
+	return err
+}
+
 func (v *view[R]) storeOptions(topicID string) kafka.StoreOptions {
 	o := kafka.StoreOptions{
-		Dir: filepath.Join(v.o.Dir, v.table.Name), MaxOffline: v.o.MaxOffline, Log: v.o.Log, Now: v.o.Now,
+		Dir: v.dir(), MaxOffline: v.o.MaxOffline, Log: v.o.Log, Now: v.o.Now,
 		TopicIDs: map[string]string{v.table.Name: topicID},
 	}
 	if v.o.Expiry != nil {
@@ -141,7 +164,7 @@ func (v *view[R]) update(ctx goka.UpdateContext, s storage.Storage, key string, 
 	}
 	if value == nil {
 		if err := s.Delete(key); err != nil {
-			return err
+			return v.storeFailed(err)
 		}
 		v.wake(v.index.remove(key, func() bool { return true }))
 		return nil
@@ -165,7 +188,7 @@ func (v *view[R]) update(ctx goka.UpdateContext, s storage.Storage, key string, 
 func (v *view[R]) put(p *part[R], s storage.Storage, key string, row *R, value []byte) error {
 	was, err := s.Get(key)
 	if err != nil {
-		return err
+		return v.storeFailed(err)
 	}
 	if was != nil {
 		if old, err := v.table.Codec.Decode(was); err == nil {
@@ -182,7 +205,7 @@ func (v *view[R]) put(p *part[R], s storage.Storage, key string, row *R, value [
 		}
 	}
 	if err := s.Set(key, value); err != nil {
-		return err
+		return v.storeFailed(err)
 	}
 	v.wake(v.index.put(p.number, key, row))
 	return nil
