@@ -142,7 +142,7 @@ func (c *Chunker) outputs(ctx context.Context, d ledger.ChunkerDecision, subject
 	case ledger.ActUnchanged:
 		return c.ended(subject, at, rag.StatusUnchanged, d.Base, in.Identity), nil
 	}
-	outs, err := c.process(ctx, subject, s, at)
+	outs, err := c.process(ctx, subject, s)
 	if err != nil {
 		return nil, err
 	}
@@ -171,17 +171,17 @@ func (c *Chunker) HandleReplay(ctx context.Context, m stage.Message[rag.Replay],
 	case s.reject == nil && s.doc.ID != r.DocumentID: // it has died under the id of its position
 		s.reject = notForwarded
 	}
-	outs, err := c.process(ctx, r.Subject, s, c.Now())
+	outs, err := c.process(ctx, r.Subject, s)
 	return stage.Result[ledger.ChunkerRow]{Outputs: outs}, err
 }
 
 // process sends the delete on, or one record per chunk and the manifest, or the verdict on a document that cannot be read.
-func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission, at time.Time) ([]stage.Output, error) {
+func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission) ([]stage.Output, error) {
 	switch {
 	case s.reject != nil:
-		return []stage.Output{c.Topics.verdict(subject, at, rag.StatusDead, s.reject)}, nil
+		return []stage.Output{c.Topics.verdict(subject, c.Now(), rag.StatusDead, s.reject)}, nil
 	case s.doc.Delete:
-		return []stage.Output{c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressDelete, Subject: subject, At: at})}, nil
+		return []stage.Output{c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressDelete, Subject: subject, At: c.Now()})}, nil
 	}
 	text, pieces, err := c.cut(ctx, s.doc)
 	if err == nil {
@@ -192,7 +192,7 @@ func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission
 		if again != nil {
 			return nil, again
 		}
-		return []stage.Output{c.Topics.verdict(subject, at, rag.StatusDead, f)}, nil
+		return []stage.Output{c.Topics.verdict(subject, c.Now(), rag.StatusDead, f)}, nil
 	}
 	title := s.doc.Title
 	if title == "" {
@@ -292,14 +292,14 @@ func (c *Chunker) OnFailure(_ context.Context, r stage.Record, class stage.Class
 }
 
 func (c *Chunker) dead(s rag.Subject, at time.Time, f *rag.Failure) []stage.Output {
-	outs := []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil), c.Topics.verdict(s, at, rag.StatusDead, f)}
+	outs := []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil), c.Topics.verdict(s, c.Now(), rag.StatusDead, f)}
 	if mutant.Active == mutant.TwoAuthors {
-		outs = append(outs, c.Topics.event(StageChunker, s, rag.StatusDead, at, 0, f))
+		outs = append(outs, c.Topics.event(StageChunker, s, rag.StatusDead, c.Now(), 0, f))
 	}
 	return outs
 }
 
 func (c *Chunker) ended(s rag.Subject, at time.Time, status rag.Status, base rag.Version, identity rag.Hash) []stage.Output {
 	return []stage.Output{c.Topics.event(StageChunker, s, rag.StatusAccepted, at, 0, nil),
-		c.Topics.Progress.Record(s.DocumentID, rag.Progress{Kind: rag.ProgressVerdict, Subject: s, At: at, Status: status, Base: base, ContentIdentity: identity})}
+		c.Topics.Progress.Record(s.DocumentID, rag.Progress{Kind: rag.ProgressVerdict, Subject: s, At: c.Now(), Status: status, Base: base, ContentIdentity: identity})}
 }
