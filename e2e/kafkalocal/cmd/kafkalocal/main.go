@@ -23,6 +23,7 @@ const usage = `usage: kafkalocal COMMAND -dir DIR [flags] [NODE]
   pause N   stop node N with SIGSTOP         resume N   let it go on
   stop [N]  shut down node N, or all nodes
   clean     end all nodes and remove DIR
+  jars      without -dir: fetch a release and print the folder of its jars
 
 The first 'up' fetches Kafka with Maven and makes an archive of its classes, into $WAYMARK_CACHE or waymark in the user's
 cache folder.
@@ -65,11 +66,18 @@ func run(args []string) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if args[0] == "jars" {
+		r, err := c.release(ctx)
+		if err == nil {
+			fmt.Println(r.Jars)
+		}
+		return err
+	}
 	if c.options.Dir == "" {
 		return errors.New("-dir is missing")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	if err := c.open(ctx, args[0] == "up"); err != nil {
 		return err
 	}
@@ -89,11 +97,7 @@ func (c *command) open(ctx context.Context, create bool) (err error) {
 	if !create || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	cache, err := kafkalocal.CacheDir()
-	if err != nil {
-		return err
-	}
-	if c.options.Release, err = kafkalocal.Fetch(ctx, cache, c.version); err != nil {
+	if c.options.Release, err = c.release(ctx); err != nil {
 		return err
 	}
 	if err := c.options.Release.Warm(ctx); err != nil {
@@ -101,6 +105,14 @@ func (c *command) open(ctx context.Context, create bool) (err error) {
 	}
 	c.cluster, err = kafkalocal.New(ctx, c.options)
 	return err
+}
+
+func (c *command) release(ctx context.Context) (kafkalocal.Release, error) {
+	cache, err := kafkalocal.CacheDir()
+	if err != nil {
+		return kafkalocal.Release{}, err
+	}
+	return kafkalocal.Fetch(ctx, cache, c.version)
 }
 
 func (c *command) do(ctx context.Context, name string) error {

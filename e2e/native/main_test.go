@@ -1,0 +1,195 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/waymarkhq/waymark/e2e/kafkalocal"
+)
+
+// The variables of these tests. None begins with WAYMARK_, which the binary would refuse.
+const (
+	nativeVariable   = "E2E_NATIVE"    // see the package's comment
+	backendVariable  = "E2E_BACKEND"   // native or embedded: take no better one
+	brokersVariable  = "KAFKA_BROKERS" // host:port,…
+	weaviateVariable = "WEAVIATE_URL"  // http://host:port
+	grpcVariable     = "WEAVIATE_GRPC" // host:port of the same server; none: REST only
+	binaryVariable   = "E2E_BINARY"    // the binary under test, where it is there already
+
+	folderVariable = "E2E_FOLDER" // set for the run inside of the namespaces
+)
+
+// suite is what all tests share.
+var suite struct {
+	binary  string
+	folder  string
+	brokers brokers
+	store   storeServer
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv(nativeVariable) == "" {
+		say("!!! NOTHING RUNS ON REAL KAFKA AND WEAVIATE: %s is not set; `make e2e-native` sets it !!!", nativeVariable)
+		return m.Run()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if os.Getenv(folderVariable) != "" {
+		return inside(ctx, m)
+	}
+	folder, err := os.MkdirTemp("", "waymark-native-")
+	if err != nil {
+		say("%v", err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	binary, err := build(ctx, folder)
+	if err != nil {
+		say("%v", err)
+		return 1
+	}
+	if err := prepare(ctx); err != nil {
+		say("%v", err)
+		return 1
+	}
+	env := []string{folderVariable + "=" + folder, binaryVariable + "=" + binary}
+	if os.Getenv(brokersVariable) != "" || os.Getenv(weaviateVariable) != "" {
+		// What is given is reached from this network.
+		for _, e := range env {
+			name, value, _ := strings.Cut(e, "=")
+			if err := os.Setenv(name, value); err != nil {
+				say("%v", err)
+				return 1
+			}
+		}
+		return inside(ctx, m)
+	}
+	code, err := runApart(env...)
+	if err != nil {
+		say("no namespaces to run in: %v", err)
+		return 1
+	}
+	return code
+}
+
+// inside starts what the tests run on and runs them.
+func inside(ctx context.Context, m *testing.M) int {
+	suite.folder, suite.binary = os.Getenv(folderVariable), os.Getenv(binaryVariable)
+	if os.Getpid() == 1 {
+		if err := settleIn(); err != nil {
+			say("%v", err)
+			return 1
+		}
+	}
+	began := time.Now()
+	var err error
+	if suite.brokers, err = startBrokers(ctx); err != nil {
+		say("brokers: %v", err)
+		return 1
+	}
+	defer suite.brokers.Close()
+	if suite.store, err = startStore(ctx); err != nil {
+		say("store: %v", err)
+		return 1
+	}
+	defer suite.store.Close()
+	say("%s; %s; %s/%s, %d cores; ready after %s; binary %s", suite.brokers, suite.store, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		time.Since(began).Round(10*time.Millisecond), suite.binary)
+	return m.Run()
+}
+
+// say writes where nobody can miss it, even without -v.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "e2e/native: "+format+"\n", args...) }
+
+// needNative skips a test of a run without the switch.
+func needNative(t *testing.T) {
+	t.Helper()
+	if os.Getenv(nativeVariable) == "" {
+		t.Skip("NOT RUN: " + nativeVariable + " is not set")
+	}
+}
+
+// needAll skips a test that is not of the selection that takes less than five minutes.
+func needAll(t *testing.T) {
+	t.Helper()
+	needNative(t)
+	if !all() {
+		t.Skip("NOT RUN: it is not in the selection; " + nativeVariable + "=all runs it")
+	}
+}
+
+func all() bool { return os.Getenv(nativeVariable) == "all" }
+
+func build(ctx context.Context, folder string) (string, error) {
+	if binary := os.Getenv(binaryVariable); binary != "" {
+		return binary, nil
+	}
+	binary := filepath.Join(folder, "waymark")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../cmd/waymark").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the binary: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// prepare gets everything that needs a network: Kafka's jars, the Weaviate server.
+func prepare(ctx context.Context) error {
+	switch {
+	case os.Getenv(brokersVariable) != "" || os.Getenv(backendVariable) == "embedded":
+	default:
+		r, err := release(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.Warm(ctx); err != nil {
+			return err
+		}
+	}
+	if os.Getenv(weaviateVariable) != "" {
+		return nil
+	}
+	_, err := weaviateBinary(ctx)
+	return err
+}
+
+func release(ctx context.Context) (kafkalocal.Release, error) {
+	cache, err := kafkalocal.CacheDir()
+	if err != nil {
+		return kafkalocal.Release{}, err
+	}
+	return kafkalocal.Fetch(ctx, cache, kafkalocal.DefaultVersion)
+}
+
+// weaviateVersion is the server that the tests mean.
+const weaviateVersion = "v1.35.2"
+
+// weaviateBinary is the server in the cache folder, built the first time, which takes minutes.
+func weaviateBinary(ctx context.Context) (string, error) {
+	cache, err := kafkalocal.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(cache, "bin")
+	server := filepath.Join(bin, "weaviate-server")
+	if _, err := os.Stat(server); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return server, err
+	}
+	say("building Weaviate %s, once", weaviateVersion)
+	install := exec.CommandContext(ctx, "nice", "go", "install", "-trimpath", "-ldflags=-s -w", "github.com/weaviate/weaviate/cmd/weaviate-server@"+weaviateVersion)
+	install.Dir = os.TempDir() // outside of every module: its requirements are not ours
+	install.Env = append(os.Environ(), "GOBIN="+bin, "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+	if out, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building Weaviate: %w\n%s", err, out)
+	}
+	return server, nil
+}
