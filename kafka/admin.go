@@ -140,14 +140,37 @@ func diff(ctx context.Context, a sarama.ClusterAdmin, plan []TopicSpec) ([]Diffe
 			out = append(out, Difference{Topic: spec.Name, Kind: DifferenceMissing, Want: want, Fixable: true})
 			continue
 		}
-		known = append(known, spec)
 		out = append(out, diffShape(spec, meta)...)
+		known = append(known, attainable(spec, meta))
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	configs, err := diffConfigs(a, known)
 	return append(out, configs...), err
+}
+
+// attainable is the plan without what the topic's replicas cannot keep: with more replicas to be in sync than there are,
+// nothing could be written any more.
+func attainable(spec TopicSpec, meta *sarama.TopicMetadata) TopicSpec {
+	const key = "min.insync.replicas"
+	if n, err := strconv.Atoi(spec.Config[key]); err != nil || n <= replicas(meta) {
+		return spec
+	}
+	spec.Config = maps.Clone(spec.Config)
+	delete(spec.Config, key)
+	return spec
+}
+
+// replicas is the least number that a partition has.
+func replicas(meta *sarama.TopicMetadata) int {
+	least := 0
+	for i, p := range meta.Partitions {
+		if i == 0 || len(p.Replicas) < least {
+			least = len(p.Replicas)
+		}
+	}
+	return least
 }
 
 func diffShape(spec TopicSpec, meta *sarama.TopicMetadata) []Difference {
@@ -158,16 +181,10 @@ func diffShape(spec TopicSpec, meta *sarama.TopicMetadata) []Difference {
 			Have: strconv.Itoa(int(n)), Want: strconv.Itoa(int(spec.Partitions)),
 		})
 	}
-	replicas := 0
-	for i, p := range meta.Partitions {
-		if i == 0 || len(p.Replicas) < replicas {
-			replicas = len(p.Replicas)
-		}
-	}
-	if replicas < int(spec.Replication) {
+	if n := replicas(meta); n < int(spec.Replication) {
 		out = append(out, Difference{
 			Topic: spec.Name, Kind: DifferenceReplication,
-			Have: strconv.Itoa(replicas), Want: strconv.Itoa(int(spec.Replication)),
+			Have: strconv.Itoa(n), Want: strconv.Itoa(int(spec.Replication)),
 		})
 	}
 	return out

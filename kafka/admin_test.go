@@ -88,6 +88,25 @@ func TestApplyNeverTouchesPartitionsAndReplicas(t *testing.T) {
 	}
 }
 
+// A topic of one replica that wants two in sync takes no record any more.
+func TestApplyAsksForNoMoreReplicasInSyncThanThereAre(t *testing.T) {
+	cfg := kafkatest.Start(t, kafkatest.Topic("t", 1))
+	spec := kafkatest.Topic("t", 1)
+	spec.Replication = 3
+	spec.Config = map[string]string{"min.insync.replicas": "2", "retention.ms": "-1"}
+	applied, err := kafka.Apply(kafkatest.Context(t), cfg, []kafka.TopicSpec{spec})
+	var unfixable *kafka.UnfixableError
+	if !errors.As(err, &unfixable) || len(unfixable.Differences) != 1 {
+		t.Fatalf("error %v", err)
+	}
+	if len(applied) != 1 || applied[0].Key != "retention.ms" {
+		t.Errorf("applied %v", applied)
+	}
+	if spec.Config["min.insync.replicas"] != "2" {
+		t.Error("the plan itself was changed")
+	}
+}
+
 func TestApplyAtTheSameTime(t *testing.T) {
 	cfg := kafkatest.Start(t)
 	plan := kafkatest.Plan(t, "w", 2)

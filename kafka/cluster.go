@@ -101,6 +101,34 @@ func compareCluster(stored ClusterRecord, epoch int, now map[string]TopicIdentit
 	return nil
 }
 
+// ClusterID is the id that the cluster gives itself; "" where it has none.
+func ClusterID(ctx context.Context, cfg Config) (id string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	conf, err := cfg.Sarama()
+	if err != nil {
+		return "", err
+	}
+	client, err := sarama.NewClient(cfg.Brokers, conf)
+	if err != nil {
+		return "", fmt.Errorf("connect to kafka at %s: %w", strings.Join(cfg.Brokers, ","), err)
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	b, err := client.Controller()
+	if err != nil {
+		return "", fmt.Errorf("id of the cluster: %w", err)
+	}
+	answer, err := b.GetMetadata(sarama.NewMetadataRequest(conf.Version, []string{}))
+	if err != nil {
+		return "", fmt.Errorf("id of the cluster: %w", err)
+	}
+	if answer.ClusterID == nil {
+		return "", nil
+	}
+	return *answer.ClusterID, nil
+}
+
 // TopicIDs are the ids that the cluster has given to topics. Topics that do not exist, and all topics of brokers that
 // give no ids, are missing from the answer.
 func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]string, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/waymarkhq/waymark/cmd/waymark/internal/node"
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/kafka/embedded"
 	"github.com/waymarkhq/waymark/verify"
 )
 
@@ -56,7 +57,7 @@ func (nodeRuntime) Verify(ctx context.Context, cfg *config.Config, o VerifyOptio
 
 // PlanTopics compares the plan with the cluster.
 func (nodeRuntime) PlanTopics(ctx context.Context, cfg *config.Config) ([]kafka.Difference, error) {
-	plan, err := node.Plan(cfg, false)
+	plan, err := planFor(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +66,18 @@ func (nodeRuntime) PlanTopics(ctx context.Context, cfg *config.Config) ([]kafka.
 
 // ApplyTopics makes what is missing.
 func (nodeRuntime) ApplyTopics(ctx context.Context, cfg *config.Config) ([]kafka.Difference, error) {
-	plan, err := node.Plan(cfg, false)
+	plan, err := planFor(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return kafka.Apply(ctx, node.KafkaConfig(cfg), plan)
+}
+
+// planFor is the plan for the cluster that the configuration names; it may be the broker of `waymark broker`.
+func planFor(ctx context.Context, cfg *config.Config) ([]kafka.TopicSpec, error) {
+	id, err := kafka.ClusterID(ctx, node.KafkaConfig(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return node.Plan(cfg, id == embedded.ClusterID)
 }

@@ -21,6 +21,9 @@ import (
 // may be switched off for months. The library counts it in nanoseconds, which a longer time would overflow.
 const offsetRetention = 100 * 365 * 24 * time.Hour
 
+// ClusterID is what the broker calls itself (kafka.ClusterID), so that others plan its topics for it.
+const ClusterID = "waymark-embedded"
+
 // Options of Start.
 type Options struct {
 	// Dir holds the broker's whole state; it is made if missing.
@@ -76,6 +79,7 @@ func (b *Broker) open(o Options) error {
 	b.addr = l.Addr().String()
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
+		kfake.ClusterID(ClusterID),
 		kfake.DataDir(filepath.Join(o.Dir, "log")),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return l, nil }),
 		kfake.WithLogger(logger{o.Log}),
