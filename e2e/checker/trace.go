@@ -83,7 +83,7 @@ func (t *tracer) apply(e traced, at string) {
 		c.unfinished[e.Offset] = true
 	case "held":
 		c.pending[e.Offset]++
-		if c.finished[e.Offset] {
+		if c.finished[e.Offset] || e.Offset < c.marked {
 			fail("something is sent on behalf of %d, which is finished", e.Offset)
 		}
 	case "acked":

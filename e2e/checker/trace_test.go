@@ -46,6 +46,7 @@ func TestCheckTrace(t *testing.T) {
 		"finished without acknowledgement":   {[]string{"finished 0", "marked 1"}, 1, "0 is finished while 1 sends are not acknowledged"},
 		"finished after a failed send":       {[]string{"failed 0", "finished 0"}, 0, "0 is finished while 1 sends are not acknowledged"},
 		"sent after the end":                 {[]string{"acked 0", "finished 0", "held 0"}, 0, "something is sent on behalf of 0"},
+		"sent after the mark":                {[]string{"acked 0", "finished 0", "marked 1", "held 0"}, 1, "something is sent on behalf of 0"},
 		"finished twice":                     {[]string{"acked 0", "finished 0", "finished 0"}, 0, "finished twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
