@@ -178,6 +178,7 @@ const (
 	ConsoleProducer = "org.apache.kafka.tools.ConsoleProducer"
 	ConsoleConsumer = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 	Topics          = "org.apache.kafka.tools.TopicCommand"
+	ACLs            = "org.apache.kafka.tools.AclCommand"
 	ConsumerGroups  = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 )
 

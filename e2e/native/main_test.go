@@ -19,7 +19,8 @@ import (
 // The variables of these tests. None begins with WAYMARK_, which the binary would refuse.
 const (
 	nativeVariable   = "E2E_NATIVE"    // see the package's comment
-	backendVariable  = "E2E_BACKEND"   // native or embedded: take no better one
+	backendVariable  = "E2E_BACKEND"   // embedded: take no better broker
+	storeVariable    = "E2E_STORE"     // sqlite: take no better store
 	brokersVariable  = "KAFKA_BROKERS" // host:port,…
 	weaviateVariable = "WEAVIATE_URL"  // http://host:port
 	grpcVariable     = "WEAVIATE_GRPC" // host:port of the same server; none: REST only
@@ -142,24 +143,28 @@ func build(ctx context.Context, folder string) (string, error) {
 	return binary, nil
 }
 
-// prepare gets everything that needs a network: Kafka's jars, the Weaviate server.
+// prepare gets everything that needs a network, Kafka's jars and the Weaviate server, and falls back, loudly, to what the
+// binary brings with it.
 func prepare(ctx context.Context) error {
-	switch {
-	case os.Getenv(brokersVariable) != "" || os.Getenv(backendVariable) == "embedded":
-	default:
+	if os.Getenv(brokersVariable) == "" && os.Getenv(backendVariable) != "embedded" {
 		r, err := release(ctx)
+		if err == nil {
+			err = r.Warm(ctx)
+		}
 		if err != nil {
-			return err
-		}
-		if err := r.Warm(ctx); err != nil {
-			return err
+			say("!!! NO KAFKA: %v: the embedded broker instead !!!", err)
+			if err := os.Setenv(backendVariable, "embedded"); err != nil {
+				return err
+			}
 		}
 	}
-	if os.Getenv(weaviateVariable) != "" {
-		return nil
+	if os.Getenv(weaviateVariable) == "" && os.Getenv(storeVariable) != "sqlite" {
+		if _, err := weaviateBinary(ctx); err != nil {
+			say("!!! NO WEAVIATE: %v: SQLite instead !!!", err)
+			return os.Setenv(storeVariable, "sqlite")
+		}
 	}
-	_, err := weaviateBinary(ctx)
-	return err
+	return nil
 }
 
 func release(ctx context.Context) (kafkalocal.Release, error) {

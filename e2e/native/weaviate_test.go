@@ -29,6 +29,9 @@ func startStore(ctx context.Context) (storeServer, error) {
 	if given := os.Getenv(weaviateVariable); given != "" {
 		return &weaviate{url: given, grpc: os.Getenv(grpcVariable)}, nil
 	}
+	if os.Getenv(storeVariable) == "sqlite" {
+		return sqlite{}, nil
+	}
 	binary, err := weaviateBinary(ctx)
 	if err != nil {
 		return nil, err
@@ -49,6 +52,15 @@ func startStore(ctx context.Context) (storeServer, error) {
 		return nil, err
 	}
 	return w, w.start(ctx)
+}
+
+// sqlite is the embedded store, a file for each test.
+type sqlite struct{}
+
+func (sqlite) String() string { return "store: SQLITE" }
+func (sqlite) Close()         {}
+func (sqlite) env(name string) []string {
+	return []string{"WAYMARK_STORE_KIND=sqlite", "WAYMARK_STORE_PATH=" + filepath.Join(suite.folder, name+".db")}
 }
 
 // weaviate is a server; process is nil if it is not ours.
