@@ -77,7 +77,7 @@ func (n *Node) refusal() *api.Unavailable {
 }
 
 // Ready lists why the process is not ready; nothing means that it is.
-func (n *Node) Ready(context.Context) []api.NotReady {
+func (n *Node) Ready(ctx context.Context) []api.NotReady {
 	var out []api.NotReady
 	add := func(reason string, err error) {
 		if err != nil {
@@ -91,5 +91,6 @@ func (n *Node) Ready(context.Context) []api.NotReady {
 		add("role_not_ready", r.Ready())
 	}
 	add("views_recovering", n.views.ready())
+	add("views_behind", n.views.behind(ctx, n.cfg.Delivery.ViewLag))
 	return out
 }

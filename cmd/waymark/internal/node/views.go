@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/waymarkhq/waymark/api"
 	"github.com/waymarkhq/waymark/codecs"
@@ -51,6 +53,18 @@ func (v *nodeViews) ready() error {
 		}
 	}
 	return nil
+}
+
+// behind is the reason why answers would be too old: Kafka is away, or the views do not keep up. nil normally.
+func (v *nodeViews) behind(ctx context.Context, limit time.Duration) error {
+	if v == nil || v.ready() != nil {
+		return nil
+	}
+	lag, err := v.documents.Lag(ctx)
+	if err != nil || lag <= limit {
+		return err
+	}
+	return fmt.Errorf("the view of the documents is %s behind the log, or Kafka does not say", lag.Round(time.Second))
 }
 
 // documentLister lists documents in the API's terms.
