@@ -3,11 +3,11 @@ SHELL := /bin/bash
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fmt generate bench fuzz faults chaos soak cover mutants vuln clean
+.PHONY: help build run test e2e-native e2e-compose lint fmt generate bench fuzz faults chaos soak cover mutants vuln clean
 
 help: ## this list
 	@echo "make TARGET [PKG=./some/package/...]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the binary, bin/waymark
 	go build -o bin/waymark ./cmd/waymark
@@ -17,6 +17,14 @@ run: ## everything in one process, with the example articles, at http://127.0.0.
 
 test: ## every test that this machine can run, then the linters; says what it ran on (TEST_FLAGS="-short -run X")
 	@tools/test $(PKG)
+
+e2e-native: ## scenarios on three real Kafka brokers and a real Weaviate, natively: less than 5 minutes (ALL=1: everything, 15; RUN=regexp)
+	E2E_NATIVE=$(if $(ALL),all,1) go test -count=1 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/kafkalocal ./e2e/native
+
+e2e-compose: ## the same with docker compose, in images that are built here where none can be pulled
+	e2e/images/build.sh
+	E2E_COMPOSE=1 go test -count=1 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/compose
+	go -C deploy/test test -count=1 ./...
 
 lint: ## gofmt, go vet, golangci-lint with the rules of import (built once into the cache)
 	@tools/lint $(PKG)
