@@ -151,6 +151,21 @@ func (s *rowStore) takeOff(key string) {
 	o.flying++
 }
 
+// settled reads a row, unless the one that stands there is on its way to Kafka and not acknowledged yet.
+func (s *rowStore) settled(key string) (row any, onItsWay bool, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	o := s.own[key]
+	onItsWay = o != nil && o.flying > 0
+	s.mu.Unlock()
+	if onItsWay {
+		return nil, true, nil
+	}
+	row, err = s.read(key)
+	return row, false, err
+}
+
 // landed notes the outcome of one own write; it reports whether a stranger's record has come behind all of ours.
 func (s *rowStore) landed(key string, offset int64, err error) bool {
 	s.mu.Lock()

@@ -151,7 +151,11 @@ func (t *timers) scan() error {
 // fire performs what is due for one row. What it sends changes the row when it comes back as a record; if that takes too
 // long (it was lost), the row is due again.
 func (t *timers) fire(key string) {
-	row, err := t.p.rows.read(key)
+	row, onItsWay, err := t.p.rows.settled(key)
+	if onItsWay {
+		t.again(key, t.p.r.env.Retry.Max) // at the latest: its acknowledgement arms the timer anew
+		return
+	}
 	if err != nil || row == nil {
 		return
 	}
@@ -173,10 +177,15 @@ func (t *timers) fire(key string) {
 			t.p.log.Warn("a timer failed and fires again", "key", key, "error", err)
 		}
 	}
+	t.again(key, again)
+}
+
+// again lets the timer of a row fire once more, unless the row has changed meanwhile.
+func (t *timers) again(key string, after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if a, known := t.armed[key]; known && a.at.IsZero() { // the row has not changed meanwhile
-		t.arm(key, armedTimer{t.p.r.env.Clock.Now().Add(again), a.since})
+	if a, known := t.armed[key]; known && a.at.IsZero() {
+		t.arm(key, armedTimer{t.p.r.env.Clock.Now().Add(after), a.since})
 	}
 }
 
