@@ -49,8 +49,8 @@ const (
 	maxInFlightBytes   = 64 << 20
 
 	// A producer waits less for one answer than a member of a group has to: a paused leader costs several of these.
-	produceTimeout     = 5 * time.Second
-	produceReadTimeout = 8 * time.Second
+	produceTimeout     = 3 * time.Second
+	produceReadTimeout = 4 * time.Second
 	// Leaders are looked up for about as long as a record is retried.
 	leaderRetries  = 60
 	leaderBackoff  = 500 * time.Millisecond
