@@ -26,8 +26,10 @@ const (
 	SessionTimeout = 6 * time.Second
 	// HeartbeatInterval is also how soon a member learns that the group rebalances.
 	HeartbeatInterval = time.Second
-	// RebalanceTimeout is how long the group waits for its members to join again.
-	RebalanceTimeout = 20 * time.Second
+	// RebalanceTimeout is how long the group waits for its members to join again. It is less than half of the read
+	// timeout: the embedded broker may lose count of who has joined, starts its wait again with every join, and two
+	// members that give up waiting in turn must leave it that time. It is more than a partition's time to drain.
+	RebalanceTimeout = 12 * time.Second
 	readTimeout      = 25 * time.Second
 	dialTimeout      = 10 * time.Second
 	writeTimeout     = 10 * time.Second
