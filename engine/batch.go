@@ -303,6 +303,10 @@ func (b *batcher) giveUp(m batched, err error, tries int) bool {
 
 // send sends a batch's outputs and rows; every message of the batch is done once all of them are acknowledged.
 func (b *batcher) send(good []batched, res batchResult) {
+	if b.p.session.overslept() {
+		abandonBatches([][]batched{good})
+		return
+	}
 	acks := make([]func(int64, error), len(good))
 	for i, m := range good {
 		acks[i] = m.f.hold()

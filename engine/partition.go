@@ -208,8 +208,13 @@ func (r *runner) joined(gctx goka.Context) map[string]any {
 	return rows
 }
 
-// apply sends what follows from a message: outputs, then the row; what is to be said waits for their acknowledgement.
+// apply sends what follows from a message: outputs, then the row; what is to be said waits for their acknowledgement. A
+// process that was stopped while it worked has nothing to say: the next owner works on the message.
 func (p *partition) apply(f *flight, r result, row encodedRow) {
+	if p.session.overslept() {
+		f.abandon()
+		return
+	}
 	release := f.hold()
 	f.mu.Lock()
 	f.said = r.said

@@ -66,14 +66,15 @@ func (s *session) tick(onLost func()) {
 
 // alive reports whether an outcome may be applied: the session is not over, and this process has not slept too long.
 func (s *session) alive() bool {
-	if s.lost.Load() || s.Context().Err() != nil {
-		return false
-	}
+	return s.Context().Err() == nil && !s.overslept()
+}
+
+// overslept reports whether this process has been stopped for so long that others may own its partitions.
+func (s *session) overslept() bool {
 	if s.clock.Mono()-time.Duration(s.lastTick.Load()) > s.limit {
 		s.lost.Store(true)
-		return false
 	}
-	return true
+	return s.lost.Load()
 }
 
 func (s *session) end() {
