@@ -333,6 +333,8 @@ async function loop() {
   setTimeout(loop, refreshEvery);
 }
 
+document.querySelector("#no-documents code").textContent = `curl -T report.pdf ${location.origin}/v1/documents/`;
+
 const asked = new URLSearchParams(location.search);
 if (asked.has("q")) {
   byId("q").value = asked.get("q");
