@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -283,18 +284,25 @@ func (n *Node) tables() []string {
 	return []string{t.Chunker, t.Embedder, t.Indexer, t.Tracker, t.DeadLetters}
 }
 
+// legalInstanceID is what Kafka takes, with room for what the roles add to it.
+var legalInstanceID = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,128}$`)
+
 // instanceID names this data folder for static membership: a process that starts again on it gets its partitions back at
 // once, because Kafka knows it.
 func (n *Node) instanceID() (string, error) {
 	path := n.path("instance-id")
 	b, err := os.ReadFile(path)
-	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
-		return id, nil
-	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("reading the instance id: %w", err)
 	}
-	id := uuid.NewString()
+	id := strings.TrimSpace(string(b))
+	if legalInstanceID.MatchString(id) {
+		return id, nil
+	}
+	if err == nil {
+		n.log.Warn("the instance id cannot be used, and another one is made", "file", path)
+	}
+	id = uuid.NewString()
 	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("writing the instance id: %w", err)
 	}
