@@ -52,7 +52,9 @@ func TestFaultSpoiltVectors(t *testing.T) {
 		w.put(fmt.Sprintf("doc-%d", i%15), w.text(8))
 		if i%12 == 0 {
 			kind := kinds[i/12]
-			w.put(fmt.Sprintf("spoilt-%d", i/12), w.text(6)+" "+spoilt+string(kind)+". "+w.text(6))
+			id := fmt.Sprintf("spoilt-%d", i/12)
+			m := w.put(id, spoilt+string(kind)+". "+w.text(12)) // in the first chunk, in one piece
+			w.api.final(m, id)                                  // in one call with another of them it would be spared
 		}
 	}
 	w.over()

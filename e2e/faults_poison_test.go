@@ -20,6 +20,7 @@ import (
 // Row 18: everything that a producer can write and that can never be served. Each dies with a reason that fits, its
 // neighbours do not notice, and the memory of the process stays bounded.
 func TestFaultPoison(t *testing.T) {
+	all := deadlies()
 	w := newWorld(t, worldOptions{seed: 18, read: readDeadly, env: []string{"WAYMARK_LIMITS_PARSE_TIME=3s", "WAYMARK_LIMITS_CHUNKS=2000"}})
 	w.start("api", "api")
 	worker := w.start("worker", workers...)
@@ -28,7 +29,7 @@ func TestFaultPoison(t *testing.T) {
 	reasons := map[string]deadly{} // by the position that the letters name
 	client := logClient(t, w.broker, kgo.ProducerBatchMaxBytes(12<<20))
 	stop := w.changing(10, 50*time.Millisecond)
-	for i, d := range deadlies() {
+	for i, d := range all {
 		r := &kgo.Record{Topic: "waymark.documents", Key: d.key, Value: d.value}
 		id, message := fmt.Sprintf("deadly-%d", i), d.message
 		if r.Key == nil && !d.null {

@@ -134,7 +134,7 @@ func (w *world) cluster() *kfake.Cluster { return w.inside.Cluster() }
 
 // watch begins to look at what readers see.
 func (w *world) watch() {
-	w.readers = checker.Watch(w.t.Context(), w.readersAPI(), w.seed)
+	w.readers = checker.Watch(w.t.Context(), w.readersAPI(), w.seed, 2)
 	w.t.Cleanup(w.readers.Stop)
 }
 

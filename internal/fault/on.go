@@ -82,6 +82,7 @@ func Hit(point string) {
 	s.note(point)
 	if s.stop[point] {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		<-time.After(100 * time.Millisecond) // this thread may be the last one to stop
 		return
 	}
 	kill()
