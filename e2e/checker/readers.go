@@ -42,13 +42,13 @@ type position struct {
 	status           string
 }
 
-// Watch begins to look, each time at one document and one submission of those that were added. Answers that are no
-// answers (an API that is away, or that refuses because its view is behind) are not counted.
-func Watch(ctx context.Context, api API, seed uint64) *Readers {
+// Watch begins to look, as so many readers, each time at one document and one submission of those that were added. Answers
+// that are no answers (an API that is away, or that refuses because its view is behind) are not counted.
+func Watch(ctx context.Context, api API, seed uint64, readers int) *Readers {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Readers{api: api, stop: cancel, random: rand.New(rand.NewPCG(seed, 1)), seen: map[observed][]Hit{},
 		statuses: map[[2]string]position{}, served: map[string]int64{}, emptied: map[string]bool{}}
-	for range 2 {
+	for range readers {
 		r.done.Go(func() {
 			for ctx.Err() == nil {
 				r.look(ctx)
