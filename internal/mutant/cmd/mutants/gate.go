@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,17 @@ type entry struct {
 	name    mutant.Name
 	what    string // is wrong, in a few words
 	catches []command
+	outside []command // scenarios of real processes that see it too
+}
+
+// fromOutside leaves the entries that scenarios of real processes see, with these as their commands.
+func fromOutside(all []entry) (seen []entry) {
+	for _, e := range all {
+		if len(e.outside) > 0 {
+			seen = append(seen, entry{name: e.name, what: e.what, catches: e.outside})
+		}
+	}
+	return seen
 }
 
 // named returns the entries of a comma-separated list, in its order.
@@ -92,10 +104,14 @@ func (g *gate) run(ctx context.Context, entries []entry) error {
 	if missed > 0 {
 		return fmt.Errorf("%d mutants were not caught", missed)
 	}
-	if g.options.write != "" {
-		return writeTable(g.options.write, results)
+	if g.options.write == "" {
+		return nil
 	}
-	return nil
+	all := catalogue()
+	if g.options.outside {
+		all = fromOutside(all)
+	}
+	return writeTable(g.options.write, g.options.outside, results, all)
 }
 
 // try runs the commands of a mutant until one catches it.
@@ -155,7 +171,7 @@ func (g *gate) tell(r result) {
 func list(out io.Writer, entries []entry) {
 	for _, e := range entries {
 		fmt.Fprintf(out, "%-24s %s\n", e.name, e.what)
-		for _, c := range e.catches {
+		for _, c := range append(slices.Clone(e.catches), e.outside...) {
 			fmt.Fprintf(out, "%-24s   %s\n", "", c)
 		}
 	}

@@ -27,7 +27,7 @@ func TestCatalogue(t *testing.T) {
 		if e.what == "" || len(e.catches) == 0 {
 			t.Errorf("%s: %+v", e.name, e)
 		}
-		for _, c := range e.catches {
+		for _, c := range append(slices.Clone(e.catches), e.outside...) {
 			if known[c.pkg] == nil {
 				known[c.pkg] = testsOf(t, c.pkg)
 			}
@@ -81,7 +81,7 @@ func (f *fakeRuns) execute(_ context.Context, c command, m mutant.Name) report {
 }
 
 func TestGate(t *testing.T) {
-	two := entry{"two", "it has two commands", []command{at("near", "TestA"), at("far", "TestB")}}
+	two := entry{name: "two", what: "it has two commands", catches: []command{at("near", "TestA"), at("far", "TestB")}}
 	caughtBy := func(test string) report {
 		return report{outcome: failed, tests: []string{test}, says: "as it should", took: time.Second}
 	}
@@ -120,13 +120,22 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// From outside other commands are run, of the mutants that have some.
+func TestFromOutside(t *testing.T) {
+	seen := fromOutside([]entry{{name: "unseen", catches: []command{at("p", "TestA")}},
+		{name: "seen", what: "w", catches: []command{at("p", "TestA")}, outside: []command{end("TestB")}}})
+	if len(seen) != 1 || seen[0].name != "seen" || seen[0].what != "w" || len(seen[0].catches) != 1 || seen[0].catches[0].pkg != "e2e" {
+		t.Errorf("%+v", seen)
+	}
+}
+
 // What the ordinary build says of a command is asked once.
 func TestGateAsksTheOrdinaryBuildOnce(t *testing.T) {
 	runs := &fakeRuns{answers: map[string]report{"p one": {outcome: failed}, "p two": {outcome: failed}}}
 	g := newGate(&bytes.Buffer{}, options{})
 	g.execute = runs.execute
 	c := []command{at("p", "TestA")}
-	if err := g.run(t.Context(), []entry{{"one", "", c}, {"two", "", c}}); err != nil {
+	if err := g.run(t.Context(), []entry{{name: "one", catches: c}, {name: "two", catches: c}}); err != nil {
 		t.Error(err)
 	}
 	if got := fmt.Sprint(runs.asked); got != "[p p one p two]" {
@@ -172,7 +181,7 @@ func TestRotation(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	for args, want := range map[string]int{
 		"-list": 0, "-h": 0, "-list -only acks_one,drop_on_seen": 0, "-list -rotate 5 -commit abc": 0,
-		"-only nothing": 2, "-rotate -1": 2, "-rotate 2 -only acks_one": 2, "-write x -only acks_one": 2, "-limit 0s": 2, "what": 2, "-what": 2,
+		"-only nothing": 2, "-rotate -1": 2, "-rotate 2 -only acks_one": 2, "-limit -1s": 2, "what": 2, "-what": 2,
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != want || code == 2 && errs.Len() == 0 {
@@ -180,6 +189,10 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
+	if code := run(t.Context(), []string{"-list", "-outside", "-only", "acks_one"}, &out, &out); code != 2 {
+		t.Errorf("a mutant that no scenario sees: code %d", code)
+	}
+	out.Reset()
 	run(t.Context(), []string{"-list", "-only", "drop_on_seen"}, &out, &out)
 	if !strings.HasPrefix(out.String(), "drop_on_seen") || strings.Contains(out.String(), "acks_one") {
 		t.Errorf("listed\n%s", &out)
@@ -193,20 +206,28 @@ func TestTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	results := []result{{entry: entry{name: "a", what: "it is wrong"}, caught: []catch{
+	a, b := entry{name: "a", what: "it is wrong"}, entry{name: "b", what: "so is it"}
+	results := []result{{entry: a, caught: []catch{
 		{at("p", "TestA"), report{outcome: failed, tests: []string{"TestA/x", "TestA/y", "TestA/z"}, says: "a|b <c> d_e", took: 1540 * time.Millisecond}},
 		{at("q", "TestB"), report{outcome: failed, tests: []string{"TestB"}, says: "no"}}}}}
-	write("Before.\n" + tableBegin + "old\n" + tableEnd + "Behind.\n")
-	if err := writeTable(name, results); err != nil {
+	// The row of b was written before, in a run of b alone; z is no more in the catalogue.
+	write("Before.\n" + tableBegin + "| old |\n|---|\n| `b` | so is it | by b |\n|  |  | by c |\n| `a` | old |\n|  |  | older |\n| `z` | gone |\n" +
+		tableEnd + "Behind.\n" + outsideBegin + tableEnd)
+	if err := writeTable(name, false, results, []entry{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	want := "Before.\n" + tableBegin + "| mutant | what is wrong | caught by | in | with the words |\n|---|---|---|---|---|\n" +
-		"| `a` | it is wrong | `p`: `TestA/x`, `TestA/y` and 1 more | 1.5 s | a\\|b &lt;c> d\\_e |\n|  |  | `q`: `TestB` | 0.0 s | no |\n" + tableEnd + "Behind.\n"
+		"| `a` | it is wrong | `p`: `TestA/x`, `TestA/y` and 1 more | 1.5 s | a\\|b &lt;c> d\\_e |\n|  |  | `q`: `TestB` | 0.0 s | no |\n" +
+		"| `b` | so is it | by b |\n|  |  | by c |\n" + tableEnd + "Behind.\n" + outsideBegin + tableEnd
 	if b, err := os.ReadFile(name); err != nil || string(b) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, b, want)
 	}
+	write("Before.\n" + tableBegin + tableEnd)
+	if err := writeTable(name, true, results, []entry{a}); err == nil {
+		t.Error("a table was written where the other one stands")
+	}
 	write("no place for it\n")
-	if err := writeTable(name, results); err == nil {
+	if err := writeTable(name, false, results, []entry{a}); err == nil {
 		t.Error("a file without a place for the table was written")
 	}
 }

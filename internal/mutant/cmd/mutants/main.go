@@ -31,9 +31,11 @@ type options struct {
 	rotate int
 	commit string
 	all    bool
-	limit  time.Duration
-	write  string
-	list   bool
+	// outside: what is asked is whether the end-to-end scenarios notice.
+	outside bool
+	limit   time.Duration
+	write   string
+	list    bool
 }
 
 var errUsage = errors.New("wrong usage")
@@ -73,8 +75,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.rotate, "rotate", 0, "how many to try of all, beginning at one that the commit decides")
 	fs.StringVar(&o.commit, "commit", "", "commit for -rotate; the one that is checked out if empty")
 	fs.BoolVar(&o.all, "all", false, "run every command of a mutant, not only up to the first that catches it")
-	fs.DurationVar(&o.limit, "limit", 90*time.Second, "time limit of the tests of one command, without building them")
-	fs.StringVar(&o.write, "write", "", "file whose table is written again; for all mutants only")
+	fs.BoolVar(&o.outside, "outside", false, "ask the end-to-end scenarios instead, of the mutants that they can see: minutes for each")
+	fs.DurationVar(&o.limit, "limit", 0, "time limit of the tests of one command, without building them (90s, 8m with -outside)")
+	fs.StringVar(&o.write, "write", "", "file whose table is written again: the rows of the mutants that were tried")
 	fs.BoolVar(&o.list, "list", false, "list the mutants and do nothing")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -82,14 +85,18 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		}
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	}
+	if o.limit == 0 {
+		o.limit = 90 * time.Second
+		if o.outside {
+			o.limit = 8 * time.Minute
+		}
+	}
 	switch {
 	case fs.NArg() > 0:
 		return o, fmt.Errorf("%w: unexpected %q", errUsage, fs.Arg(0))
 	case o.rotate < 0 || o.rotate > 0 && o.only != "":
 		return o, fmt.Errorf("%w: -rotate is a number above 0, without -only", errUsage)
-	case o.write != "" && (o.only != "" || o.rotate > 0):
-		return o, fmt.Errorf("%w: -write is for all mutants", errUsage)
-	case o.limit <= 0:
+	case o.limit < 0:
 		return o, fmt.Errorf("%w: -limit must be above 0", errUsage)
 	}
 	return o, nil
@@ -98,6 +105,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 // choose returns the entries of the catalogue that are to be tried.
 func choose(ctx context.Context, o options) ([]entry, error) {
 	all := catalogue()
+	if o.outside {
+		all = fromOutside(all)
+	}
 	switch {
 	case o.only != "":
 		return named(all, o.only)
