@@ -150,18 +150,23 @@ func TestReplayOnCommand(t *testing.T) {
 	run = deadLettersKit(t).Run(letter(letterSubject), stagetest.Settled(), replay, stagetest.Settled(), command(rag.CommandClose, replayed), replay)
 	want(t, run.Outputs(), "replay doc/m1@5.1")
 	wantState(t, run, rag.LetterResolved)
-	run = deadLettersKit(t).Run(letter(letterSubject), stagetest.Settled(), replay, stagetest.Settled(), letter(replayed), stagetest.Settled(), replay)
+	run = deadLettersKit(t).Run(letter(letterSubject), stagetest.Settled(), replay, stagetest.Settled(), letter(replayed), stagetest.Settled(), command(rag.CommandReplay, replayed))
 	want(t, run.Outputs(), "replay doc/m1@5.1", "replay doc/m1@5.2")
 	if row := rowOfLetter(run); row.Attempts != 2 {
 		t.Errorf("counts %d attempts, want 2", row.Attempts)
 	}
+
+	// Two asked for the replay of one failure: what the first one came to is not the second one's to replay.
+	run = deadLettersKit(t).Run(letter(letterSubject), stagetest.Settled(), replay, stagetest.Settled(), letter(replayed), stagetest.Settled(), replay)
+	want(t, run.Outputs(), "replay doc/m1@5.1")
+	wantState(t, run, rag.LetterWaiting)
 }
 
 // The redelivery of a command repeats its replay: the first one may never have been sent. Another command does not.
 func TestRedeliveryOfACommandRepeatsTheReplay(t *testing.T) {
 	d := newDeadLetters()
 	row := &ledger.LetterRow{ID: letterID, Subject: letterSubject, State: rag.LetterWaiting, Position: positionOf(letterSubject), Original: letterOriginal}
-	m := stage.Message[rag.Command]{Record: stage.Record{Topic: "commands", Offset: 7}, Key: letterID, Value: rag.Command{Kind: rag.CommandReplay, LetterID: letterID}}
+	m := stage.Message[rag.Command]{Record: stage.Record{Topic: "commands", Offset: 7}, Key: letterID, Value: rag.Command{Kind: rag.CommandReplay, LetterID: letterID, Subject: letterSubject}}
 	for i := range 3 {
 		res, err := d.HandleCommand(t.Context(), m, row)
 		check(t, err)
@@ -230,7 +235,7 @@ func TestLargestLetterFitsEverywhere(t *testing.T) {
 	check(t, err)
 	fits("the row", topics.DeadLettersTable.Record(string(out.Key), *kept.Row))
 	replayed, err := d.HandleCommand(t.Context(), stage.Message[rag.Command]{Record: stage.Record{Topic: "commands"}, Key: string(out.Key),
-		Value: rag.Command{Kind: rag.CommandReplay, LetterID: string(out.Key)}}, kept.Row)
+		Value: rag.Command{Kind: rag.CommandReplay, LetterID: string(out.Key), Subject: s}}, kept.Row)
 	check(t, err)
 	fits("the replay", replayed.Outputs[0])
 	m.Value.Status = rag.StatusRetrying

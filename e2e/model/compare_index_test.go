@@ -185,9 +185,11 @@ func (h *history) operator() {
 	id := pick(h, "letter", sortedKeys(h.letters))
 	l := h.letters[id].model
 	rec := &Rec{Kind: pick(h, "command", []string{"cmd", "cmd", "due", "due", "discard"}), Key: id, Doc: theDocument, Msg: l.Msg}
-	rec.VG.V = offsetOf(id)
-	if rec.Kind == "due" {
-		rec.VG.G, rec.Att = l.Gen, max(0, l.Att-rapid.IntRange(0, 1).Draw(h.t, "late"))
+	rec.VG = VG{offsetOf(id), l.Gen}
+	if rec.Kind != "due" {
+		rec.VG.G = max(0, rec.VG.G-rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(h.t, "an earlier failure"))
+	} else {
+		rec.Att = max(0, l.Att-rapid.IntRange(0, 1).Draw(h.t, "late"))
 	}
 	h.commands = append(h.commands, rec)
 	h.command(rec, len(h.commands)-1)
@@ -218,7 +220,7 @@ func (h *history) command(rec *Rec, off int) {
 			[]any{replay.Revision, replay.Attempt, replay.MessageID, replay.Original})
 		h.replays = append(h.replays, o.rec)
 	}
-	if refused && (before == "waiting" || rec.Kind != "cmd" && rec.Kind != "discard") {
+	if refused && (before == "waiting" && p.model.Gen == rec.VG.G || rec.Kind != "cmd" && rec.Kind != "discard") {
 		h.t.Fatalf("%s is refused where the letter is %s", describe(rec), before)
 	}
 	p.model, p.ledger = row, next

@@ -80,10 +80,16 @@ func (s *Sim) apply(e Ev) {
 	case "discard":
 		v := s.views["api-letters"]
 		for _, id := range sortedKeys(v.rows) {
-			if v.rows[id].(*LetterRow).State == "waiting" {
-				s.command(&Rec{Kind: "discard", Key: id})
+			if l := v.rows[id].(*LetterRow); l.State == "waiting" {
+				s.command(&Rec{Kind: "discard", Key: id, VG: VG{G: l.Gen}})
 				return
 			}
+		}
+	case "stale replay": // an operator whose page shows the first failure of a letter, whatever became of it since
+		for _, id := range sortedKeys(s.views["api-letters"].rows) {
+			s.command(&Rec{Kind: "cmd", Key: id, Doc: docOf(id), VG: VG{V: versionIn(id)}})
+			s.count("replay")
+			return
 		}
 	case "replay": // an operator: fixes the cause (or not), and asks for a replay of a waiting letter
 		v := s.views["api-letters"]
@@ -98,10 +104,8 @@ func (s *Sim) apply(e Ev) {
 			if e.B > 0 && l.Raw != nil {
 				s.fixed[l.Raw.Content] = true
 			}
-			var ver int
-			_, _ = fmt.Sscanf(id[len("documents/d0@"):], "%d", &ver) // the model wrote it
-			for range 1 + e.B%2 {                                    // two operators at once
-				s.command(&Rec{Kind: "cmd", Key: id, Doc: id[len("documents/") : len("documents/")+2], VG: VG{V: ver}})
+			for range 1 + e.B%2 { // two operators at once
+				s.command(&Rec{Kind: "cmd", Key: id, Doc: docOf(id), VG: VG{versionIn(id), l.Gen}})
 			}
 			s.count("replay")
 			return
@@ -227,6 +231,14 @@ func (s *Sim) newClient(rec *Rec) {
 func (s *Sim) command(rec *Rec) {
 	s.topics[TCommands][part(rec.Key)].append(rec, s.now)
 	s.tracef("command %s", describe(rec))
+}
+
+// docOf and versionIn take the id of a letter apart.
+func docOf(letterID string) string { return letterID[len("documents/") : len("documents/")+2] }
+
+func versionIn(letterID string) (v int) {
+	_, _ = fmt.Sscanf(letterID[len("documents/d0@"):], "%d", &v) // the model wrote it
+	return v
 }
 
 // crash: tasks and memory are gone; of each queue a prefix may still land, late.

@@ -34,8 +34,8 @@ func (s *Sim) ruleLetters(row *LetterRow, rec *Rec, cause string) (o []out, nrow
 		if row.Cause == cause && row.State == "replaying" {
 			break // redelivery
 		}
-		if row.State != "waiting" {
-			return nil, n // refused: running, or after success
+		if row.State != "waiting" || s.fix(H21) && row.Gen != rec.VG.G {
+			return nil, n // refused: running, after success, or another failure than the one that was seen
 		}
 		n.State, n.Gen, n.Att, n.Cause = "replaying", row.Gen+1, 0, cause
 	case "due":
@@ -47,7 +47,7 @@ func (s *Sim) ruleLetters(row *LetterRow, rec *Rec, cause string) (o []out, nrow
 		}
 		n.State, n.Cause = "sent", cause
 	case "discard":
-		if row.State == "waiting" {
+		if row.State == "waiting" && (row.Gen == rec.VG.G || !s.fix(H21)) {
 			n.State = "discarded"
 			if s.fix(H20) {
 				n.Cause = cause

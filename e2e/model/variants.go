@@ -62,6 +62,7 @@ const (
 	H18 Hole = "H18" // the final of a replayed version is forgotten: a late word says a second one
 	H19 Hole = "H19" // a reused id is not recognised on a redelivery, once the id's first use was forgotten
 	H20 Hole = "H20" // offsets of the commands are reset: an operator's replay runs again
+	H21 Hole = "H21" // a command takes whatever failure waits: the second of two replays the failure of the first's replay
 
 	allHoles Hole = "all"
 )
@@ -120,7 +121,7 @@ func Holes() []Opened {
 		{[]Hole{H1}, 0, 6}, {[]Hole{H2}, 0, 17}, {[]Hole{H3}, 0, 2}, {[]Hole{H3, H3b}, 0, 2}, {[]Hole{H4}, 0, 100}, {[]Hole{H4, H9}, 0, 639},
 		{[]Hole{H4, H12}, 0, 2}, {[]Hole{H5}, 0, 1}, {[]Hole{H6}, 0, 53}, {[]Hole{H7}, 0, 127}, {[]Hole{H8}, 0, 101}, {[]Hole{H11}, 0, 1921},
 		{[]Hole{H13}, 2, 450}, {[]Hole{H14}, 2, 102}, {[]Hole{H15}, 2, 8}, {[]Hole{H18}, 2, 2972}, {[]Hole{H17}, 0, 93}, {[]Hole{H16}, 2, 37},
-		{[]Hole{H20}, 0, 1632},
+		{[]Hole{H20, H21}, 0, 1632},
 	}
 }
 
@@ -137,6 +138,7 @@ func Scenarios() []Scenario {
 		{H10, 0, []Ev{{50, "put", 0, 0, "A1"}, {250, "reuse", 0, 0, "B1"}, {400, "replay", 0, 1, ""}, {480, "put", 0, 0, "A1"}}},
 		{H3c, 0, stalledTable()},
 		{H19, 2, crashAfterReuse()},
+		{H21, 0, []Ev{{50, "put", 0, 0, "P1"}, {250, "replay", 0, 0, ""}, {450, "stale replay", 0, 0, ""}}},
 	}
 }
 

@@ -25,7 +25,8 @@ func ApplyLetter(row *LetterRow, l rag.Letter) *LetterRow {
 // ApplyCommand is the row after the command at position cause (packed like a version) of the topic; row may be nil and is
 // never changed. replay is the record to send, if one follows; the redelivery of the last command that changed the
 // row gives it again. refused says that a replay or a discard was asked for that cannot be: nothing waits, a replay runs
-// or has succeeded, or the document record could not be kept. A command before the last one that changed the row has had
+// or has succeeded, what waits is another failure than the one that the command names by its revision, or the document
+// record could not be kept. So a failure is replayed once, by whichever command comes first. A command before the last one that changed the row has had
 // its effect.
 func ApplyCommand(row *LetterRow, c rag.Command, topic string, cause rag.Version) (next *LetterRow, replay *rag.Replay, refused bool) {
 	if row != nil && row.CauseTopic == topic && cause <= row.Cause {
@@ -42,7 +43,7 @@ func ApplyCommand(row *LetterRow, c rag.Command, topic string, cause rag.Version
 	case rag.CommandDue:
 		next = row.due(c)
 	case rag.CommandReplay:
-		if next = row.replayed(); next == row {
+		if next = row.replayed(c); next == row {
 			return row, nil, true
 		}
 	case rag.CommandDiscard:
@@ -151,9 +152,15 @@ func (r *LetterRow) due(c rag.Command) *LetterRow {
 	return &n
 }
 
+// awaits: the failure that an operator's command names is the one that waits. A later failure is another decision, which
+// nobody has made yet.
+func (r *LetterRow) awaits(c rag.Command) bool {
+	return r != nil && r.State == rag.LetterWaiting && r.Subject.Revision == c.Revision
+}
+
 // replayed: an operator's replay is a new generation, and starts with attempt 0.
-func (r *LetterRow) replayed() *LetterRow {
-	if r == nil || r.State != rag.LetterWaiting || r.Lost != "" {
+func (r *LetterRow) replayed(c rag.Command) *LetterRow {
+	if !r.awaits(c) || r.Lost != "" {
 		return r
 	}
 	s := r.Subject
@@ -163,7 +170,7 @@ func (r *LetterRow) replayed() *LetterRow {
 }
 
 func (r *LetterRow) discarded(c rag.Command) *LetterRow {
-	if r == nil || r.State != rag.LetterWaiting {
+	if !r.awaits(c) {
 		return r
 	}
 	n := *r

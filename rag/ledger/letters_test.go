@@ -61,7 +61,8 @@ func lettered(t *testing.T, things ...any) (row *ledger.LetterRow, replays []rag
 
 func TestWhatBecomesOfALetter(t *testing.T) {
 	replay := command(rag.CommandReplay, 0, 0)
-	discard := command(rag.CommandDiscard, 0, 0)
+	replayAgain := command(rag.CommandReplay, 1, 0) // of the failure of the first replay
+	discard, discardAgain := command(rag.CommandDiscard, 0, 0), command(rag.CommandDiscard, 1, 0)
 	due1 := command(rag.CommandDue, 0, 1)
 	schedule1, schedule2 := command(rag.CommandSchedule, 0, 1), command(rag.CommandSchedule, 0, 2)
 	for name, c := range map[string]struct {
@@ -76,7 +77,11 @@ func TestWhatBecomesOfALetter(t *testing.T) {
 		"a replay is a new generation":                    {[]any{deadLetter(0, 2), replay}, rag.LetterReplaying, []rag.Subject{letterSubject(1, 0)}, 0, 3},
 		"a second replay is refused while one runs":       {[]any{deadLetter(0, 0), replay, replay}, rag.LetterReplaying, []rag.Subject{letterSubject(1, 0)}, 1, 1},
 		"a replay is refused after one succeeded":         {[]any{deadLetter(0, 0), replay, closing(1, rag.StatusIndexed), replay}, rag.LetterResolved, []rag.Subject{letterSubject(1, 0)}, 1, 1},
-		"a replay that dies can be replayed again":        {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replay}, rag.LetterReplaying, []rag.Subject{letterSubject(1, 0), letterSubject(2, 0)}, 0, 2},
+		"a replay that dies can be replayed again":        {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replayAgain}, rag.LetterReplaying, []rag.Subject{letterSubject(1, 0), letterSubject(2, 0)}, 0, 2},
+		"a second replay of one failure is refused after": {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replay}, rag.LetterWaiting, []rag.Subject{letterSubject(1, 0)}, 1, 2},
+		"a replay of a failure that is not there yet":     {[]any{deadLetter(0, 0), replayAgain}, rag.LetterWaiting, nil, 1, 1},
+		"a discard gives one failure up, not a later one": {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), discard}, rag.LetterWaiting, []rag.Subject{letterSubject(1, 0)}, 1, 2},
+		"the later one is discarded by its own":           {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), discardAgain}, rag.LetterDiscarded, []rag.Subject{letterSubject(1, 0)}, 0, 2},
 		"closed by superseded it is superseded":           {[]any{deadLetter(0, 0), replay, closing(1, rag.StatusSuperseded)}, rag.LetterSuperseded, []rag.Subject{letterSubject(1, 0)}, 0, 1},
 		"closed by unchanged it is resolved":              {[]any{deadLetter(0, 0), replay, closing(1, rag.StatusUnchanged)}, rag.LetterResolved, []rag.Subject{letterSubject(1, 0)}, 0, 1},
 		"discarded":                                       {[]any{deadLetter(0, 0), discard}, rag.LetterDiscarded, nil, 0, 1},
@@ -129,14 +134,14 @@ func TestARedeliveredCommandRepeatsItsReplay(t *testing.T) {
 }
 
 func TestACommandBeforeTheLastHasHadItsEffect(t *testing.T) {
-	replay := command(rag.CommandReplay, 0, 0)
+	replay, replayAgain := command(rag.CommandReplay, 0, 0), command(rag.CommandReplay, 1, 0)
 	for name, c := range map[string]struct {
 		things []any
 		cause  rag.Version // of the redelivered replay
 	}{
 		"the last, when its run has died": {[]any{deadLetter(0, 0), replay, deadLetter(1, 0)}, 2},
-		"an earlier one, when one waits":  {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replay, deadLetter(2, 0)}, 2},
-		"an earlier one, when one runs":   {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replay}, 2},
+		"an earlier one, when one waits":  {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replayAgain, deadLetter(2, 0)}, 2},
+		"an earlier one, when one runs":   {[]any{deadLetter(0, 0), replay, deadLetter(1, 0), replayAgain}, 2},
 	} {
 		row, _, _ := lettered(t, c.things...)
 		if next, again, refused := ledger.ApplyCommand(row, replay, commands, c.cause); next != row || again != nil || refused {
@@ -144,7 +149,7 @@ func TestACommandBeforeTheLastHasHadItsEffect(t *testing.T) {
 		}
 	}
 	row, _, _ := lettered(t, deadLetter(0, 0), replay, deadLetter(1, 0))
-	if _, again, _ := ledger.ApplyCommand(row, replay, commands, 9); again == nil || again.Revision != rev(1, 2) {
+	if _, again, _ := ledger.ApplyCommand(row, replayAgain, commands, 9); again == nil || again.Revision != rev(1, 2) {
 		t.Errorf("a new command gives %+v", again)
 	}
 }
