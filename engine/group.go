@@ -126,6 +126,7 @@ type rawBatch struct {
 
 type result struct {
 	outputs []stage.Output
+	more    func(ctx context.Context, yield func(stage.Output) error) error // nil: none
 	row     any
 	said    []stage.Output
 }
@@ -194,7 +195,7 @@ func Input[T, R any](topic stage.Topic[T], handle stage.Handler[T, R]) Option {
 					return result{}, m.DecodeError
 				}
 				r, err := handle(ctx, m, typed[R](row))
-				return result{outputs: r.Outputs, row: untyped(r.Row), said: r.Said}, err
+				return result{outputs: r.Outputs, more: r.More, row: untyped(r.Row), said: r.Said}, err
 			}})
 	}
 }
@@ -331,7 +332,7 @@ func OnFailure[R any](h FailureHandler[R]) Option {
 		g.failureRow = rowType[R]()
 		g.failure = func(ctx context.Context, f Failure, row any) (result, error) {
 			r, err := h(ctx, f, typed[R](row))
-			return result{outputs: r.Outputs, row: untyped(r.Row), said: r.Said}, err
+			return result{outputs: r.Outputs, more: r.More, row: untyped(r.Row), said: r.Said}, err
 		}
 	}
 }

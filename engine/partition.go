@@ -223,11 +223,32 @@ func (p *partition) apply(f *flight, r result, row encodedRow) {
 		fault.Hit(fault.BeforeEmit)
 		p.send(p.work, out, f.hold())
 	}
+	if err := p.sendMore(f, r); err != nil { // not the row: what it stands for was not sent
+		release(0, err)
+		return
+	}
 	fault.Hit(fault.AfterEmit)
 	if row.row != nil {
 		p.rows.write(row, f.hold())
 	}
 	release(0, nil)
+}
+
+// sendMore sends what the message gives one by one. Somebody else sends it all again where the partition is lost meanwhile.
+func (p *partition) sendMore(f *flight, r result) error {
+	if r.more == nil {
+		return nil
+	}
+	return safely(func() error {
+		return r.more(p.work, func(out stage.Output) error {
+			if !p.session.alive() {
+				return errAbandoned
+			}
+			fault.Hit(fault.BeforeEmit)
+			p.send(p.work, out, f.hold())
+			return nil
+		})
+	})
 }
 
 func (p *partition) send(ctx context.Context, out stage.Output, ack func(int64, error)) {

@@ -40,7 +40,10 @@ func (p *partition) process(f *flight, in *input, raw rawMessage) {
 		if err != nil {
 			return err
 		}
-		row, err = p.checkResult(key, res)
+		err = safely(func() error {
+			row, err = p.checkResult(key, res)
+			return err
+		})
 		row.base = base
 		return err
 	}, func(fl Failure) error {
@@ -155,6 +158,11 @@ func (p *partition) checkResult(key string, r result) (encodedRow, error) {
 	if err := joinErrors(p.checkOutputs(r.outputs), p.checkOutputs(r.said)); err != nil {
 		return encodedRow{}, err
 	}
+	if r.more != nil {
+		if err := r.more(p.ctx, func(out stage.Output) error { return p.checkOutput(out) }); err != nil {
+			return encodedRow{}, err
+		}
+	}
 	if r.row == nil {
 		return encodedRow{}, nil
 	}
@@ -175,14 +183,18 @@ func (p *partition) checkRow(key string, row any) (encodedRow, error) {
 
 func (p *partition) checkOutputs(outs []stage.Output) error {
 	for _, out := range outs {
-		if out.Err != nil {
-			return stage.Reject("not_encodable", "a record for %s: %w", out.Topic, out.Err)
-		}
-		if err := p.r.sender.Check(out); err != nil {
+		if err := p.checkOutput(out); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *partition) checkOutput(out stage.Output) error {
+	if out.Err != nil {
+		return stage.Reject("not_encodable", "a record for %s: %w", out.Topic, out.Err)
+	}
+	return p.r.sender.Check(out)
 }
 
 // safely calls user code; a panic is an error of the message (contract rule 5).

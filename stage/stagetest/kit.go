@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,7 +141,10 @@ func Input[T, R any](topic stage.Topic[T], handle stage.Handler[T, R]) Option {
 	return func(k *Kit) {
 		k.reads(&input{topic: topic.Name, handle: func(ctx context.Context, m message, row any) (result, error) {
 			r, err := handle(ctx, typedMessage(topic, m), typed[R](row))
-			return untypedResult(r), err
+			if err != nil {
+				return result{}, err
+			}
+			return untypedResult(ctx, r)
 		}}, reflect.TypeFor[R]())
 		showing(k, topic)
 	}
@@ -217,7 +221,10 @@ func OnFailure[R any](h FailureHandler[R]) Option {
 		k.types = append(k.types, reflect.TypeFor[R]())
 		k.failure = func(ctx context.Context, r stage.Record, class stage.Class, err error, row any) (result, error) {
 			res, ferr := h(ctx, r, class, err, typed[R](row))
-			return untypedResult(res), ferr
+			if ferr != nil {
+				return result{}, ferr
+			}
+			return untypedResult(ctx, res)
 		}
 	}
 }
@@ -249,8 +256,22 @@ func untyped[R any](r *R) any {
 	return r
 }
 
-func untypedResult[R any](r stage.Result[R]) result {
-	return result{outputs: r.Outputs, row: untyped(r.Row), said: r.Said}
+// untypedResult takes in what the result gives one by one, and gives it as one that is checked and then sent.
+func untypedResult[R any](ctx context.Context, r stage.Result[R]) (result, error) {
+	res := result{outputs: r.Outputs, row: untyped(r.Row), said: r.Said}
+	if r.More == nil {
+		return res, nil
+	}
+	nothing := func(stage.Output) error { return nil }
+	if err := r.More(ctx, nothing); err != nil {
+		return result{}, err
+	}
+	res.outputs = slices.Clone(res.outputs)
+	err := r.More(ctx, func(out stage.Output) error {
+		res.outputs = append(res.outputs, out)
+		return nil
+	})
+	return res, err
 }
 
 func typedMessage[T any](topic stage.Topic[T], m message) stage.Message[T] {
