@@ -32,6 +32,7 @@ type Kafka struct {
 	Epoch       int      `key:"epoch" help:"Raise it by one after the documents topic was created anew or got more partitions."`
 	Partitions  int      `key:"partitions" help:"Partitions of every topic that is created (12; embedded broker: 4)."`
 	Replication int      `key:"replication" help:"Replicas of every topic that is created (3; embedded broker: 1)."`
+	Standby     bool     `key:"standby" help:"Follow the tables of all partitions, not only one's own: taking over is faster, and costs disk and traffic."`
 	TLS         TLS      `key:"tls"`
 	SASL        SASL     `key:"sasl"`
 }
@@ -47,10 +48,12 @@ type TLS struct {
 
 // SASL is how a client proves to Kafka who it is.
 type SASL struct {
-	Mechanism    string `key:"mechanism" help:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none: no login."`
-	Username     string `key:"username" help:"User to log in as."`
-	Password     Secret `key:"password" help:"Password; by variable only."`
-	PasswordFile string `key:"password_file" form:"file" help:"File with the password."`
+	Mechanism    string   `key:"mechanism" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; none: no login."`
+	Username     string   `key:"username" help:"User to log in as."`
+	Password     Secret   `key:"password" help:"Password; by variable only."`
+	PasswordFile string   `key:"password_file" form:"file" help:"File with the password."`
+	TokenFile    string   `key:"token_file" form:"file" help:"File with the token of OAUTHBEARER, read anew at every login."`
+	TokenCommand []string `key:"token_command" help:"Command and arguments that write the token of OAUTHBEARER to standard output."`
 }
 
 // Broker is the embedded Kafka broker.
@@ -70,8 +73,23 @@ type Weaviate struct {
 	GRPC       string `key:"grpc" form:"host:port" help:"host:port of the gRPC interface; none: REST only."`
 	APIKey     Secret `key:"api_key" help:"API key; by variable only."`
 	APIKeyFile string `key:"api_key_file" form:"file" help:"File with the API key."`
-	Collection string `key:"collection" help:"Collection of the chunks."`
-	Tenant     string `key:"tenant" help:"Tenant of the collection, where it has tenants."`
+	// A token of OpenID Connect, instead of an API key.
+	TokenFile    string      `key:"token_file" form:"file" help:"File with an OIDC token, read anew for every request."`
+	TokenCommand []string    `key:"token_command" help:"Command and arguments that write an OIDC token to standard output."`
+	TLS          WeaviateTLS `key:"tls"`
+	Collection   string      `key:"collection" help:"Collection of the chunks."`
+	Tenant       string      `key:"tenant" help:"Tenant of the collection, where it has tenants."`
+	Replication  int         `key:"replication" help:"Replicas of the collection, when it is created; 0: what the server has as its default."`
+	Consistency  string      `key:"consistency" help:"Replicas that must confirm: ONE, QUORUM or ALL."`
+	Writers      int         `key:"writers" help:"Most batches that one process writes at the same time."`
+}
+
+// WeaviateTLS is for a server at an https URL, for REST and gRPC alike.
+type WeaviateTLS struct {
+	CAFile     string `key:"ca_file" form:"file" help:"PEM file of the authorities to trust; none: those of the system."`
+	CertFile   string `key:"cert_file" form:"file" help:"PEM file of the client certificate."`
+	KeyFile    string `key:"key_file" form:"file" help:"PEM file of the client certificate's key."`
+	ServerName string `key:"server_name" help:"Name that the server's certificate must have, where it is not the host's."`
 }
 
 // Embedding is the model that turns chunks into vectors.
@@ -130,7 +148,7 @@ func Default() *Config {
 		Kafka:     Kafka{TopicPrefix: "waymark", Partitions: 12, Replication: 3},
 		Broker:    Broker{Listen: "127.0.0.1:0"},
 		Store:     Store{Kind: "sqlite"},
-		Weaviate:  Weaviate{URL: "http://127.0.0.1:8080", GRPC: "127.0.0.1:50051", Collection: "Chunk"},
+		Weaviate:  Weaviate{URL: "http://127.0.0.1:8080", GRPC: "127.0.0.1:50051", Collection: "Chunk", Consistency: "QUORUM", Writers: 8},
 		Embedding: Embedding{Kind: "builtin", Batch: 64},
 		Splitting: Splitting{Tokens: 200, Overlap: 30},
 		Limits:    Limits{Chunks: 20_000, ParseTime: 30 * time.Second},

@@ -4,7 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,6 +27,7 @@ const (
 	maxChunks      = 1_000_000
 	maxBackoff     = time.Hour
 	maxDelay       = 24 * time.Hour
+	maxWriters     = 64
 )
 
 // Validate reports everything that is wrong with the configuration for the command, as Problems, or nil. It judges
@@ -42,6 +43,7 @@ func (c *Config) validate(t Target, r *report) {
 		r.add("data_dir", "must name a folder")
 	}
 	c.checkKafka(t, r)
+	c.checkStandby(t, r)
 	c.checkSecurity(t, r)
 	c.checkStore(t, r)
 	c.checkEmbedding(t, r)
@@ -80,54 +82,14 @@ func (c *Config) checkKafka(t Target, r *report) {
 	}
 }
 
-func (c *Config) checkSecurity(t Target, r *report) {
-	tls, sasl := c.Kafka.TLS, c.Kafka.SASL
-	if !tls.Enabled && (tls.CAFile != "" || tls.CertFile != "" || tls.KeyFile != "" || tls.ServerName != "") {
-		r.addFirst([]string{"kafka.tls.ca_file", "kafka.tls.cert_file", "kafka.tls.key_file", "kafka.tls.server_name", "kafka.tls.enabled"},
-			"contradicts kafka.tls.enabled: false")
-	}
-	if (tls.CertFile == "") != (tls.KeyFile == "") {
-		r.addFirst([]string{"kafka.tls.cert_file", "kafka.tls.key_file"}, "cert_file and key_file go together; one is missing")
-	}
-	if t.kafka() {
-		r.checkFile("kafka.tls.ca_file", tls.CAFile)
-		r.checkFile("kafka.tls.cert_file", tls.CertFile)
-		r.checkFile("kafka.tls.key_file", tls.KeyFile)
-	}
-	login := []string{"kafka.sasl.username", "kafka.sasl.password", "kafka.sasl.password_file"}
-	switch sasl.Mechanism {
-	case "":
-		if sasl.Username != "" || sasl.Password != "" || sasl.PasswordFile != "" {
-			r.addFirst(login, "needs kafka.sasl.mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
-		}
-	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
-		if sasl.Username == "" || sasl.Password == "" && sasl.PasswordFile == "" {
-			r.add("kafka.sasl.mechanism", "needs kafka.sasl.username and a password (%sKAFKA_SASL_PASSWORD or kafka.sasl.password_file)",
-				variablePrefix)
-		}
-	default:
-		r.add("kafka.sasl.mechanism", "%q is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", sasl.Mechanism)
-	}
-	if t.embedded(c) && (tls.Enabled || sasl.Mechanism != "") {
-		r.addFirst([]string{"kafka.tls.enabled", "kafka.sasl.mechanism"},
-			"contradicts the embedded broker, which has neither TLS nor SASL; name kafka.brokers")
-	}
-}
-
-// checkFile reports a file that cannot be opened.
-func (r *report) checkFile(key, path string) {
-	if path == "" {
-		return
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		r.add(key, "cannot be read: %v", err)
-		return
-	}
-	_ = f.Close() // nothing was written
-}
-
 var collection = regexp.MustCompile(`^[A-Z][_0-9A-Za-z]{0,230}$`)
+
+// checkStandby: see Kafka.Standby.
+func (c *Config) checkStandby(t Target, r *report) {
+	if c.Kafka.Standby && t.embedded(c) {
+		r.add("kafka.standby", "contradicts the embedded broker, beside which no other process has the roles")
+	}
+}
 
 func (c *Config) checkStore(t Target, r *report) {
 	r.checkKind("store.kind", c.Store.Kind, storeKinds)
@@ -136,19 +98,27 @@ func (c *Config) checkStore(t Target, r *report) {
 		if c.Store.Path == "" && t.Command == CommandRun && t.store() {
 			r.add("store.path", "must name the SQLite file that the roles share")
 		}
-		if w.URL != d.URL || w.GRPC != d.GRPC || w.Collection != d.Collection || w.Tenant != "" || w.APIKey != "" || w.APIKeyFile != "" {
-			r.addFirst([]string{"weaviate.url", "weaviate.grpc", "weaviate.collection", "weaviate.tenant", "weaviate.api_key", "weaviate.api_key_file"},
-				"contradicts store.kind: sqlite")
+		if len(w.TokenCommand) == 0 {
+			w.TokenCommand = nil // an empty list in the file is not the same to DeepEqual
+		}
+		if !reflect.DeepEqual(w, d) {
+			var keys []string
+			for _, f := range Fields() {
+				if strings.HasPrefix(f.Key, "weaviate.") {
+					keys = append(keys, f.Key)
+				}
+			}
+			r.addFirst(keys, "contradicts store.kind: sqlite")
 		}
 		return
 	}
 	if c.Store.Path != "" {
 		r.add("store.path", "contradicts store.kind: %s; only sqlite has a path", c.Store.Kind)
 	}
-	c.checkWeaviate(r)
+	c.checkWeaviate(t, r)
 }
 
-func (c *Config) checkWeaviate(r *report) {
+func (c *Config) checkWeaviate(t Target, r *report) {
 	w := c.Weaviate
 	r.checkURL("weaviate.url", w.URL)
 	u, err := url.Parse(w.URL)
@@ -165,6 +135,12 @@ func (c *Config) checkWeaviate(r *report) {
 	if !collection.MatchString(w.Collection) {
 		r.add("weaviate.collection", "must begin with a capital and hold only letters, digits and underscores")
 	}
+	if !slices.Contains([]string{"ONE", "QUORUM", "ALL"}, w.Consistency) {
+		r.add("weaviate.consistency", "%q is none of ONE, QUORUM, ALL", w.Consistency)
+	}
+	between(r, "weaviate.replication", w.Replication, 0, maxReplication)
+	between(r, "weaviate.writers", w.Writers, 1, maxWriters)
+	c.checkWeaviateSecurity(t, r)
 }
 
 func (c *Config) checkEmbedding(t Target, r *report) {

@@ -38,9 +38,18 @@ func TestContradictionsAndRequirements(t *testing.T) {
 		{"certificate without key", up, cluster + " kafka.tls.enabled=true kafka.tls.cert_file=validate_test.go", "--kafka.tls.cert_file: cert_file and key_file go together; one is missing"},
 		{"missing CA", up, cluster + " kafka.tls.enabled=true kafka.tls.ca_file=none.pem", "--kafka.tls.ca_file: cannot be read: open none.pem: no such file or directory"},
 		{"TLS to the embedded broker", up, "kafka.tls.enabled=true", "--kafka.tls.enabled: contradicts the embedded broker, which has neither TLS nor SASL; name kafka.brokers"},
-		{"user without mechanism", up, cluster + " kafka.sasl.username=u", "--kafka.sasl.username: needs kafka.sasl.mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
+		{"user without mechanism", up, cluster + " kafka.sasl.username=u", "--kafka.sasl.username: needs kafka.sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"},
 		{"mechanism without password", up, cluster + " kafka.sasl.mechanism=PLAIN kafka.sasl.username=u", "--kafka.sasl.mechanism: needs kafka.sasl.username and a password (WAYMARK_KAFKA_SASL_PASSWORD or kafka.sasl.password_file)"},
-		{"unknown mechanism", up, cluster + " kafka.sasl.mechanism=GSSAPI", `--kafka.sasl.mechanism: "GSSAPI" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
+		{"unknown mechanism", up, cluster + " kafka.sasl.mechanism=GSSAPI", `--kafka.sasl.mechanism: "GSSAPI" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER`},
+		{"token of a file", up, cluster + " kafka.sasl.mechanism=OAUTHBEARER kafka.sasl.token_file=validate_test.go", ""},
+		{"token of a command", up, cluster + " kafka.sasl.mechanism=OAUTHBEARER kafka.sasl.token_command=cat,/run/token", ""},
+		{"no token", up, cluster + " kafka.sasl.mechanism=OAUTHBEARER", "--kafka.sasl.mechanism: needs kafka.sasl.token_file or kafka.sasl.token_command"},
+		{"two tokens", up, cluster + " kafka.sasl.mechanism=OAUTHBEARER kafka.sasl.token_file=validate_test.go kafka.sasl.token_command=x", "--kafka.sasl.token_command: token_file and token_command contradict each other: keep one"},
+		{"token file that is not there", up, cluster + " kafka.sasl.mechanism=OAUTHBEARER kafka.sasl.token_file=none", "--kafka.sasl.token_file: cannot be read: open none: no such file or directory"},
+		{"token and user", up, cluster + " kafka.sasl.mechanism=OAUTHBEARER kafka.sasl.token_command=x kafka.sasl.username=u", "--kafka.sasl.username: contradicts kafka.sasl.mechanism: OAUTHBEARER, which has a token instead"},
+		{"token without its mechanism", up, cluster + " kafka.sasl.token_command=x", "--kafka.sasl.token_command: needs kafka.sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"},
+		{"standby", run("chunker"), cluster + " kafka.standby=true", ""},
+		{"standby on the embedded broker", up, "kafka.standby=true", "--kafka.standby: contradicts the embedded broker, beside which no other process has the roles"},
 		{"unknown store", up, "store.kind=pinecone", `--store.kind: "pinecone" is none of sqlite, weaviate`},
 		{"weaviate", up, "store.kind=weaviate", ""},
 		{"weaviate elsewhere", up, "store.kind=weaviate weaviate.url=https://w weaviate.grpc=w:50051", ""},
@@ -51,6 +60,11 @@ func TestContradictionsAndRequirements(t *testing.T) {
 		{"weaviate with a path", up, "store.kind=weaviate store.path=x", "--store.path: contradicts store.kind: weaviate; only sqlite has a path"},
 		{"collection in small letters", up, "store.kind=weaviate weaviate.collection=chunk", "--weaviate.collection: must begin with a capital and hold only letters, digits and underscores"},
 		{"weaviate settings with sqlite", up, "weaviate.url=http://w:1", "--weaviate.url: contradicts store.kind: sqlite"},
+		{"weaviate with everything", up, "store.kind=weaviate weaviate.url=https://w weaviate.grpc=w:1 weaviate.tls.ca_file=validate_test.go weaviate.token_file=validate_test.go weaviate.replication=3 weaviate.consistency=ALL weaviate.writers=2 weaviate.tenant=t", ""},
+		{"consistency", up, "store.kind=weaviate weaviate.consistency=SOME", `--weaviate.consistency: "SOME" is none of ONE, QUORUM, ALL`},
+		{"weaviate key and token", up, "store.kind=weaviate weaviate.api_key_file=validate_test.go weaviate.token_command=x", "--weaviate.api_key_file: validate_test.go holds more than one line\n--weaviate.token_command: an API key and an OIDC token contradict each other: keep one"},
+		{"weaviate authority without TLS", up, "store.kind=weaviate weaviate.tls.ca_file=validate_test.go", "--weaviate.tls.ca_file: contradicts weaviate.url, which does not begin with https"},
+		{"weaviate certificate without key", up, "store.kind=weaviate weaviate.url=https://w weaviate.grpc=w:1 weaviate.tls.cert_file=validate_test.go", "--weaviate.tls.cert_file: cert_file and key_file go together; one is missing"},
 		{"embedder that is planned", up, "embedding.kind=ollama", "--embedding.kind: ollama is not yet available; this release has builtin, openai"},
 		{"builtin with a model", up, "embedding.model=m", "--embedding.model: contradicts embedding.kind: builtin, which runs in this process; set kind: openai to use a service"},
 		{"openai without model", up, "embedding.kind=openai embedding.url=http://127.0.0.1:1/v1", "embedding.model: must name the model of the service"},
@@ -94,7 +108,7 @@ func TestLimits(t *testing.T) {
 		low, high int
 		unit      string
 	}{
-		{"kafka.epoch", 0, 8191, ""}, {"kafka.partitions", 1, 1024, ""}, {"embedding.batch", 1, 2048, ""},
+		{"kafka.epoch", 0, 8191, ""}, {"kafka.partitions", 1, 1024, ""}, {"weaviate.replication", 0, 16, ""}, {"weaviate.writers", 1, 64, ""}, {"embedding.batch", 1, 2048, ""},
 		{"splitting.tokens", 60, 8192, ""}, {"delivery.attempts", 1, 100, ""},
 		{"limits.chunks", 1, 1_000_000, ""}, {"limits.parse_time", 1, 86400, "s"},
 		{"delivery.removal_delay", 11, 86400, "s"}, {"delivery.backoff.max", 1, 3600, "s"}, {"delivery.view_lag", 1, 29, "s"},
@@ -102,6 +116,9 @@ func TestLimits(t *testing.T) {
 	for _, tc := range cases {
 		for n, ok := range map[int]bool{tc.low - 1: false, tc.low: true, tc.high: true, tc.high + 1: false} {
 			flags := map[string]string{tc.key: fmt.Sprint(n) + tc.unit}
+			if strings.HasPrefix(tc.key, "weaviate.") {
+				flags["store.kind"] = "weaviate"
+			}
 			got := problems(t, config.Sources{Flags: flags}, up)
 			if (got == nil) != ok {
 				t.Errorf("%s=%d%s: problems %q, want none: %t", tc.key, n, tc.unit, got, ok)

@@ -1,6 +1,8 @@
 package kafka_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -76,12 +78,42 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		"sasl: mechanism":   {Brokers: []string{"a:1"}, SASL: &kafka.SASL{Mechanism: "GSSAPI", User: "u", Password: "p"}},
 		"sasl: user":        {Brokers: []string{"a:1"}, SASL: &kafka.SASL{Mechanism: kafka.SASLPlain, Password: "p"}},
 		"sasl: password":    {Brokers: []string{"a:1"}, SASL: &kafka.SASL{Mechanism: kafka.SASLPlain, User: "u"}},
+		"sasl: token":       {Brokers: []string{"a:1"}, SASL: &kafka.SASL{Mechanism: kafka.SASLOAuthBearer}},
+		"do not belong":     {Brokers: []string{"a:1"}, SASL: &kafka.SASL{Mechanism: kafka.SASLOAuthBearer, User: "u", Token: noToken}},
 		"tls: cert_file":    {Brokers: []string{"a:1"}, TLS: &kafka.TLS{CertFile: "x"}},
 		"tls: ca_file":      {Brokers: []string{"a:1"}, TLS: &kafka.TLS{CAFile: "/does/not/exist"}},
 	} {
 		if _, err := c.Sarama(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+func noToken(context.Context) (string, error) { return "", errors.New("nobody is logged in") }
+
+// Each login asks for a token, which has a time to come, and what keeps it from coming is told.
+func TestTokenIsAskedForEachLogin(t *testing.T) {
+	given := 0
+	c := kafka.Config{Brokers: []string{"a:1"}, SASL: &kafka.SASL{Mechanism: kafka.SASLOAuthBearer, Token: func(ctx context.Context) (string, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("a token without a time to come")
+		}
+		if given++; given == 3 {
+			return noToken(ctx)
+		}
+		return fmt.Sprint("token-", given), nil
+	}}}
+	s, err := c.Sarama()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"token-1", "token-2"} {
+		if got, err := s.Net.SASL.TokenProvider.Token(); err != nil || got.Token != want {
+			t.Errorf("%v, %v; want %s", got, err, want)
+		}
+	}
+	if _, err := s.Net.SASL.TokenProvider.Token(); err == nil || !strings.Contains(err.Error(), "nobody is logged in") {
+		t.Errorf("no token: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/tls"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/xdg-go/scram"
@@ -32,7 +34,8 @@ func (t *TLS) validate() error {
 	return nil
 }
 
-func (t *TLS) config() (*tls.Config, error) {
+// Config reads the files. It returns a new one each time.
+func (t *TLS) Config() (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         t.ServerName,
@@ -63,17 +66,27 @@ const (
 	SASLPlain       = "PLAIN"
 	SASLScramSHA256 = "SCRAM-SHA-256"
 	SASLScramSHA512 = "SCRAM-SHA-512"
+	SASLOAuthBearer = "OAUTHBEARER"
 )
 
 // SASL authenticates this client to the brokers. It prints without its password.
 type SASL struct {
 	Mechanism string // one of the SASL constants
-	User      string
-	Password  string
+	// User and Password belong to all mechanisms but OAUTHBEARER.
+	User     string
+	Password string
+	// Token gives the token of OAUTHBEARER. It is asked at every connection, and again before the broker's patience with one
+	// ends; several goroutines may call it at once. It has ten seconds.
+	Token func(context.Context) (string, error)
 }
 
 // String leaves the password out.
-func (s SASL) String() string { return fmt.Sprintf("%s user %q", s.Mechanism, s.User) }
+func (s SASL) String() string {
+	if s.Mechanism == SASLOAuthBearer {
+		return s.Mechanism
+	}
+	return fmt.Sprintf("%s user %q", s.Mechanism, s.User)
+}
 
 // GoString leaves the password out.
 func (s SASL) GoString() string { return s.String() }
@@ -85,8 +98,17 @@ func (s *SASL) validate() error {
 	var errs []error
 	switch s.Mechanism {
 	case SASLPlain, SASLScramSHA256, SASLScramSHA512:
+	case SASLOAuthBearer:
+		if s.Token == nil {
+			errs = append(errs, errors.New("sasl: token is missing"))
+		}
+		if s.User != "" || s.Password != "" {
+			errs = append(errs, errors.New("sasl: user and password do not belong to OAUTHBEARER"))
+		}
+		return errors.Join(errs...)
 	default:
-		errs = append(errs, fmt.Errorf("sasl: mechanism: %q is none of %s, %s, %s", s.Mechanism, SASLPlain, SASLScramSHA256, SASLScramSHA512))
+		errs = append(errs, fmt.Errorf("sasl: mechanism: %q is none of %s, %s, %s, %s",
+			s.Mechanism, SASLPlain, SASLScramSHA256, SASLScramSHA512, SASLOAuthBearer))
 	}
 	if s.User == "" {
 		errs = append(errs, errors.New("sasl: user is missing"))
@@ -99,7 +121,7 @@ func (s *SASL) validate() error {
 
 func (c Config) secure(s *sarama.Config) error {
 	if c.TLS != nil {
-		conf, err := c.TLS.config()
+		conf, err := c.TLS.Config()
 		if err != nil {
 			return err
 		}
@@ -116,9 +138,30 @@ func (c Config) secure(s *sarama.Config) error {
 			s.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: sha256.New} }
 		case SASLScramSHA512:
 			s.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: sha512.New} }
+		case SASLOAuthBearer:
+			s.Net.SASL.TokenProvider = tokenProvider{c.SASL.Token}
 		}
 	}
 	return nil
+}
+
+// tokenTimeout is how long a token may take: a login waits for it.
+const tokenTimeout = 10 * time.Second
+
+// tokenProvider gives sarama its tokens.
+type tokenProvider struct {
+	token func(context.Context) (string, error)
+}
+
+// Token implements sarama.AccessTokenProvider.
+func (p tokenProvider) Token() (*sarama.AccessToken, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
+	defer cancel()
+	text, err := p.token(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("token for OAUTHBEARER: %w", err)
+	}
+	return &sarama.AccessToken{Token: text}, nil
 }
 
 // scramClient is one conversation of SCRAM; sarama brings none.

@@ -28,13 +28,13 @@ const (
 
 // grpcBatches sends batches by gRPC, over a connection of its own.
 type grpcBatches struct {
-	conn    *grpc.ClientConn
-	client  pb.WeaviateClient
-	encode  grpcbatch.Batch
-	headers metadata.MD
+	conn   *grpc.ClientConn
+	client pb.WeaviateClient
+	encode grpcbatch.Batch
+	token  func(context.Context) (string, error) // nil: nothing is asked of us
 }
 
-func dialGRPC(address string, tlsConfig *tls.Config, headers map[string]string) (*grpcBatches, error) {
+func dialGRPC(address string, tlsConfig *tls.Config, token func(context.Context) (string, error)) (*grpcBatches, error) {
 	secure := insecure.NewCredentials()
 	if tlsConfig != nil {
 		secure = credentials.NewTLS(tlsConfig)
@@ -48,10 +48,10 @@ func dialGRPC(address string, tlsConfig *tls.Config, headers map[string]string) 
 	}
 	version := db.NewVersionProvider(func() string { return oldestVersion })
 	return &grpcBatches{
-		conn:    conn,
-		client:  pb.NewWeaviateClient(conn),
-		encode:  grpcbatch.New(db.NewGRPCVersionSupport(version)),
-		headers: metadata.New(headers),
+		conn:   conn,
+		client: pb.NewWeaviateClient(conn),
+		encode: grpcbatch.New(db.NewGRPCVersionSupport(version)),
+		token:  token,
 	}, nil
 }
 
@@ -66,7 +66,14 @@ func (g *grpcBatches) send(ctx context.Context, objects []*models.Object, level 
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
-	reply, err := g.client.BatchObjects(metadata.NewOutgoingContext(ctx, g.headers),
+	if g.token != nil {
+		text, err := bearer(ctx, g.token)
+		if err != nil {
+			return nil, err
+		}
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", text)
+	}
+	reply, err := g.client.BatchObjects(ctx,
 		&pb.BatchObjectsRequest{Objects: encoded, ConsistencyLevel: g.encode.GetConsistencyLevel(level)})
 	if err != nil {
 		return nil, err

@@ -98,7 +98,12 @@ func (s *Store) collection(name string, properties []*models.Property, tenants b
 	if err != nil {
 		panic(err) // strings and numbers
 	}
+	var replicas *models.ReplicationConfig
+	if s.options.Replication > 0 {
+		replicas = &models.ReplicationConfig{Factor: int64(s.options.Replication)}
+	}
 	return &models.Class{
+		ReplicationConfig:  replicas,
 		Class:              name,
 		Description:        string(about),
 		Properties:         properties,

@@ -89,11 +89,12 @@ func findBinary() string {
 		}
 		cache = filepath.Join(folder, "waymark")
 	}
-	path := filepath.Join(cache, "bin", "weaviate-server")
-	if _, err := os.Stat(path); err != nil {
+	// With its version, as the end-to-end tests build it; the highest one, as long as the names sort like the versions.
+	found, err := filepath.Glob(filepath.Join(cache, "bin", "weaviate-server*"))
+	if err != nil || len(found) == 0 {
 		return ""
 	}
-	return path
+	return found[len(found)-1]
 }
 
 // needServer skips a test, which the first lines of the output have announced, or gives the server.
@@ -111,6 +112,7 @@ type server struct {
 
 	binary, folder string
 	port           int // and the ones after it
+	env            []string
 	cmd            *exec.Cmd
 	log            strings.Builder
 }
@@ -135,6 +137,7 @@ func (s *server) start() error {
 		"RAFT_PORT="+port(4), "RAFT_INTERNAL_RPC_PORT="+port(5), "RAFT_BOOTSTRAP_EXPECT=1", "RAFT_JOIN=node1:"+port(4),
 		"RAFT_HEARTBEAT_TIMEOUT=1", "RAFT_ELECTION_TIMEOUT=1", "RAFT_LEADER_LEASE_TIMEOUT=1", "RAFT_TIMEOUTS_MULTIPLIER=1",
 		"GRPC_PORT="+port(1), "USE_INVERTED_SEARCHABLE=false")
+	s.cmd.Env = append(s.cmd.Env, s.env...) // the later wins
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	dieWithParent(s.cmd)
 	if err := s.cmd.Start(); err != nil {

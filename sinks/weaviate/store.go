@@ -29,6 +29,8 @@ const (
 	defaultTimeout = 60 * time.Second
 	// defaultSettle is how long after an unanswered write the server may still be working on it.
 	defaultSettle = 10 * time.Second
+	// defaultWriters is beyond what makes a server of a few cores faster.
+	defaultWriters = 8
 	// defaultCollection holds the chunks unless another is named.
 	defaultCollection = "Chunk"
 )
@@ -38,6 +40,9 @@ type Options struct {
 	URL    string // http://host:port or https://host:port
 	GRPC   string // host:port; batches go there if it is set, which is about 1.4 times as fast as REST
 	APIKey string // sent as a bearer token; never logged
+	// Token gives the bearer token instead, for OpenID Connect. It is asked for every request; several goroutines may call
+	// it at once.
+	Token func(context.Context) (string, error)
 	// TLS is used for both, when URL begins with https; nil means the system's roots. Certificates are verified.
 	TLS        *tls.Config
 	Collection string // "Chunk" if empty; begins with a capital letter
@@ -46,9 +51,13 @@ type Options struct {
 	Tenant string
 	// ConsistencyLevel of writes and reads: ONE, QUORUM (if empty) or ALL.
 	ConsistencyLevel string
-	Model            string
-	Dimensions       int
-	Timeout          time.Duration // of one request; a minute if 0
+	// Replication is how many replicas the collection is made with; the server's default if 0. One that is there keeps its own.
+	Replication int
+	// Writers bounds the write requests at one time; 8 if 0. More wait.
+	Writers    int
+	Model      string
+	Dimensions int
+	Timeout    time.Duration // of one request; a minute if 0
 }
 
 // Store is a collection of a server. It implements sinks.Forgetful, sinks.Searcher and sinks.Scanner.
@@ -57,7 +66,8 @@ type Store struct {
 	settle   time.Duration
 	client   *weaviate.Client
 	http     *transport
-	grpc     *grpcBatches // nil: batches go by REST
+	grpc     *grpcBatches  // nil: batches go by REST
+	writers  chan struct{} // full: no more write requests now
 	suspects *suspects
 	nodes    nodes
 	// replicated collections take a consistency level in queries; others refuse it.
@@ -82,6 +92,9 @@ func (o Options) withDefaults() Options {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
+	if o.Writers == 0 {
+		o.Writers = defaultWriters
+	}
 	return o
 }
 
@@ -104,6 +117,12 @@ func (o Options) validate() error {
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %s is negative", o.Timeout))
 	}
+	if o.APIKey != "" && o.Token != nil {
+		errs = append(errs, errors.New("an API key and a token"))
+	}
+	if o.Replication < 0 || o.Writers < 0 {
+		errs = append(errs, fmt.Errorf("replication %d or writers %d below 0", o.Replication, o.Writers))
+	}
 	errs = append(errs, sinks.Space{Model: o.Model, Dimensions: o.Dimensions}.Validate())
 	return errors.Join(errs...)
 }
@@ -115,7 +134,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("open weaviate: %w", err)
 	}
-	s := &Store{options: options, settle: defaultSettle}
+	s := &Store{options: options, settle: defaultSettle, writers: make(chan struct{}, options.Writers)}
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open weaviate %s: %w", options.URL, err), s.Close())
 	}
@@ -140,19 +159,19 @@ func (s *Store) connect() error {
 			tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	}
-	headers := map[string]string{}
+	token := o.Token
 	if o.APIKey != "" {
-		headers["authorization"] = "Bearer " + o.APIKey
+		token = func(context.Context) (string, error) { return o.APIKey, nil }
 	}
-	s.http = newTransport(tlsConfig)
+	s.http = newTransport(tlsConfig, token)
 	// The client's own gRPC is not used: it verifies no certificate and cannot be closed.
 	s.client, err = weaviate.NewClient(weaviate.Config{
-		Host: u.Host, Scheme: u.Scheme, Headers: headers, ConnectionClient: s.http.client(o.Timeout),
+		Host: u.Host, Scheme: u.Scheme, ConnectionClient: s.http.client(o.Timeout),
 	})
 	if err != nil || o.GRPC == "" {
 		return err
 	}
-	s.grpc, err = dialGRPC(o.GRPC, tlsConfig, headers)
+	s.grpc, err = dialGRPC(o.GRPC, tlsConfig, token)
 	return err
 }
 

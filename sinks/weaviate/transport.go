@@ -3,6 +3,8 @@ package weaviate
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,15 +14,19 @@ import (
 // end without an answer.
 const idleTimeout = 5 * time.Second
 
-// transport is what the client sends with. It keeps the Retry-After header, which the client drops.
-type transport struct{ base *http.Transport }
+// transport is what the client sends with. It keeps the Retry-After header, which the client drops, and asks for the token,
+// which the client would take once.
+type transport struct {
+	base  *http.Transport
+	token func(context.Context) (string, error) // nil: nothing is asked of us
+}
 
-func newTransport(tlsConfig *tls.Config) *transport {
+func newTransport(tlsConfig *tls.Config, token func(context.Context) (string, error)) *transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.TLSClientConfig = tlsConfig
 	base.IdleConnTimeout = idleTimeout
 	base.MaxIdleConnsPerHost = 16
-	return &transport{base: base}
+	return &transport{base: base, token: token}
 }
 
 func (t *transport) client(timeout time.Duration) *http.Client {
@@ -40,6 +46,17 @@ func withRetryAfter(ctx context.Context) (context.Context, *time.Duration) {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.token != nil {
+		text, err := bearer(r.Context(), t.token)
+		if err != nil {
+			if r.Body != nil {
+				err = errors.Join(err, r.Body.Close())
+			}
+			return nil, err
+		}
+		r = r.Clone(r.Context()) // that of the caller is not to be changed
+		r.Header.Set("Authorization", text)
+	}
 	response, err := t.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -48,6 +65,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		*after = parseRetryAfter(response.Header.Get("Retry-After"), time.Now())
 	}
 	return response, nil
+}
+
+// bearer is the header of a request. Without a token nothing is sent.
+func bearer(ctx context.Context, token func(context.Context) (string, error)) (string, error) {
+	text, err := token(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%w: token: %w", errNotSent, err)
+	}
+	return "Bearer " + text, nil
 }
 
 // parseRetryAfter reads seconds or a date; 0 if there is nothing to be read.

@@ -157,6 +157,12 @@ func (w *upsert) doubt(ctx context.Context, done []int, worst sinks.Outcome) {
 
 // sendBatch sends one request, which is not given up when ctx is.
 func (s *Store) sendBatch(ctx context.Context, objects []*models.Object) ([]models.ObjectsGetResponse, error) {
+	select {
+	case s.writers <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: other requests come first: %w", errNotSent, ctx.Err())
+	}
+	defer func() { <-s.writers }()
 	ctx, cancel := s.request(ctx)
 	defer cancel()
 	if s.grpc != nil {

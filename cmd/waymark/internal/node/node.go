@@ -164,7 +164,7 @@ func KafkaConfig(cfg *config.Config) kafka.Config {
 		k.TLS = &kafka.TLS{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName}
 	}
 	if s := cfg.Kafka.SASL; s.Mechanism != "" {
-		k.SASL = &kafka.SASL{Mechanism: s.Mechanism, User: s.Username, Password: s.Password.Reveal()}
+		k.SASL = &kafka.SASL{Mechanism: s.Mechanism, User: s.Username, Password: s.Password.Reveal(), Token: tokenSource(s.TokenFile, s.TokenCommand)}
 	}
 	return k
 }
@@ -173,52 +173,6 @@ func KafkaConfig(cfg *config.Config) kafka.Config {
 func Plan(cfg *config.Config, inEmbedded bool) ([]kafka.TopicSpec, error) {
 	return kafka.Plan(kafka.PlanOptions{Prefix: cfg.Kafka.TopicPrefix, Partitions: int32(cfg.Kafka.Partitions),
 		Replication: int16(cfg.Kafka.Replication), Embedded: inEmbedded})
-}
-
-// topicsPatience is how long a process waits for a cluster that starts beside it, or whose topics are being made.
-const topicsPatience = 30 * time.Second
-
-// awaitTopics waits for the cluster and its topics; topics that changed under us are refused at once.
-func (n *Node) awaitTopics(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, topicsPatience)
-	defer cancel()
-	told := false
-	for {
-		err := n.checkTopics(ctx)
-		var changed *kafka.EpochError
-		if err == nil || errors.As(err, &changed) {
-			return err
-		}
-		if !told {
-			n.log.Warn("waiting for Kafka and its topics", "error", err, "patience", topicsPatience.String())
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-// checkTopics refuses to run on topics that are missing or were made anew, before anything reads or writes them.
-func (n *Node) checkTopics(ctx context.Context) error {
-	if n.parts.reader == nil {
-		reader, err := kafka.NewReader(n.kafka)
-		if err != nil {
-			return err
-		}
-		n.parts.reader = reader
-		n.onClose("the reader", func(context.Context) error { return reader.Close() })
-	}
-	if !n.o.Embedded {
-		have, err := n.parts.reader.Partitions(ctx, n.topics.Documents)
-		if err != nil {
-			return fmt.Errorf("looking for the topic %s ('waymark topics apply' makes what is missing): %w", n.topics.Documents, err)
-		}
-		n.cfg.Kafka.Partitions = int(have) // the cluster is the truth; a difference to the plan is for `topics plan`
-	}
-	return kafka.CheckCluster(ctx, n.kafka, n.topics, n.cfg.Kafka.Epoch)
 }
 
 func (n *Node) startRoles(ctx context.Context) error {

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/waymarkhq/waymark/cmd/waymark/internal/token"
+	"github.com/waymarkhq/waymark/config"
+	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/sinks"
 	"github.com/waymarkhq/waymark/sinks/sqlite"
 	"github.com/waymarkhq/waymark/sinks/weaviate"
@@ -45,9 +48,12 @@ func (n *Node) dialStore(ctx context.Context) (store, error) {
 	case "sqlite":
 		return opened(sqlite.Open(ctx, filepath.Clean(n.cfg.Store.Path), sqlite.Options{Model: model, Dimensions: dimensions}))
 	case "weaviate":
-		w := n.cfg.Weaviate
-		return opened(weaviate.Open(ctx, weaviate.Options{URL: w.URL, GRPC: w.GRPC, APIKey: w.APIKey.Reveal(),
-			Collection: w.Collection, Tenant: w.Tenant, Model: model, Dimensions: dimensions}))
+		o, err := weaviateOptions(n.cfg.Weaviate)
+		if err != nil {
+			return nil, err
+		}
+		o.Model, o.Dimensions = model, dimensions
+		return opened(weaviate.Open(ctx, o))
 	}
 	return nil, fmt.Errorf("store.kind %q is not available", n.cfg.Store.Kind)
 }
@@ -58,4 +64,28 @@ func opened[S store](s S, err error) (store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// weaviateOptions is how a configuration reaches its server.
+func weaviateOptions(w config.Weaviate) (weaviate.Options, error) {
+	o := weaviate.Options{URL: w.URL, GRPC: w.GRPC, APIKey: w.APIKey.Reveal(), Token: tokenSource(w.TokenFile, w.TokenCommand),
+		Collection: w.Collection, Tenant: w.Tenant, ConsistencyLevel: w.Consistency, Replication: w.Replication, Writers: w.Writers}
+	if w.TLS == (config.WeaviateTLS{}) {
+		return o, nil
+	}
+	var err error
+	// The settings and checks are those of the brokers' TLS.
+	o.TLS, err = (&kafka.TLS{CAFile: w.TLS.CAFile, CertFile: w.TLS.CertFile, KeyFile: w.TLS.KeyFile, ServerName: w.TLS.ServerName}).Config()
+	return o, err
+}
+
+// tokenSource gives bearer tokens; nil where none are configured.
+func tokenSource(file string, command []string) func(context.Context) (string, error) {
+	switch {
+	case file != "":
+		return token.FromFile(file)
+	case len(command) > 0:
+		return token.FromCommand(command, time.Now)
+	}
+	return nil
 }
