@@ -3,6 +3,8 @@ package parse
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +112,10 @@ func repeatIn(begin, s string) func(n int) string {
 }
 
 func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
-	const size = 128 << 10
+	const (
+		size  = 64 << 10
+		mostM = 100 // MB
+	)
 	p, err := New(Limits{Time: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -121,16 +126,22 @@ func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
 		TypeCSV: "some,words,1\n", TypeXML: "<p>Some <b>words</b> &amp; more.</p>\n", TypeRTF: `Some {\b words}.\par `, TypeMail: "Some words.\n", TypeSource: "some words\n\n",
 	}
 	for kind, documents := range hostile {
-		parse := func(content string) (took time.Duration, mb uint64) {
+		parse := func(content string) (time.Duration, uint64) {
+			in := Input{Content: []byte(content), DeclaredType: kind}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			begin := time.Now()
-			text, err := p.Parse(context.Background(), Input{Content: []byte(content), DeclaredType: kind})
-			took = time.Since(begin)
+			text, err := p.Parse(context.Background(), in)
+			took := time.Since(begin)
 			runtime.ReadMemStats(&after)
 			checkOutcome(t, text, err)
-			// All that was ever allocated bounds what was in use at any time.
-			return took, (after.TotalAlloc - before.TotalAlloc) >> 20
+			// All that was ever allocated bounds what was in use at any time. It may be much more: with the race detector
+			// sync.Pool drops what it is given at random, and each regular expression allocates its state again.
+			used := after.TotalAlloc - before.TotalAlloc
+			if used>>20 > mostM {
+				used = peak(func() { _, _ = p.Parse(context.Background(), in) })
+			}
+			return took, used >> 20
 		}
 		base := strings.Repeat(ordinary[kind], size/len(ordinary[kind]))
 		if kind == TypeJSON {
@@ -156,9 +167,37 @@ func TestHostileDocumentsTakeBoundedTimeAndMemory(t *testing.T) {
 			if took > limit {
 				t.Errorf("%s, %s: %v, an ordinary document at most %v", kind, name, took, limit/300)
 			}
-			if mb > 200 {
-				t.Errorf("%s, %s: %d MB allocated", kind, name, mb)
+			if mb > mostM {
+				t.Errorf("%s, %s: %d MB of memory", kind, name, mb)
 			}
 		}
 	}
+}
+
+// peak is how many bytes of the heap more than before were in use while do ran: what is garbage is collected often.
+func peak(do func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	before := heapInUse()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	most := before
+	for {
+		select {
+		case <-done:
+			return max(most, heapInUse()) - before
+		default:
+			most = max(most, heapInUse())
+			runtime.Gosched()
+		}
+	}
+}
+
+func heapInUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
