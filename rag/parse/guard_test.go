@@ -11,7 +11,7 @@ import (
 )
 
 func TestAReaderThatCrashesIsTheDocumentsFailure(t *testing.T) {
-	p := newParser(t)
+	p := ownParser(t)
 	p.readers[TypeMarkdown] = func(context.Context, source) (Text, error) { panic("index out of range") }
 	_, err := p.Parse(context.Background(), Input{Content: []byte("# a"), DeclaredType: TypeMarkdown})
 	var e *Error

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 	}
 	pdfiumCache = filepath.Join(dir, "waymark", "pdfium")
 	code := m.Run()
+	if err := closeShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -36,7 +40,29 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// shared is the parser of the tests that need none of their own: PDFium starts once.
+var shared = sync.OnceValues(func() (*Parser, error) { return New(Limits{}, CacheDir(pdfiumCache)) })
+
+func closeShared() error {
+	p, err := shared()
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// newParser returns a parser that a test must not change.
 func newParser(t testing.TB) *Parser {
+	t.Helper()
+	p, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ownParser returns a parser that nobody else uses.
+func ownParser(t testing.TB) *Parser {
 	t.Helper()
 	p, err := New(Limits{}, CacheDir(pdfiumCache))
 	if err != nil {

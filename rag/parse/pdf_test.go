@@ -154,24 +154,27 @@ func TestPDFFormsAndNotesAreRead(t *testing.T) {
 	}
 }
 
-// zeros is n bytes of zero, packed.
+// zeros is n bytes of zero, packed: the same packed block again and again, which is fast to make.
 func zeros(t *testing.T, n int) []byte {
 	t.Helper()
+	const block = 1 << 20
 	var b bytes.Buffer
 	w, err := zlib.NewWriterLevel(&b, zlib.BestSpeed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := make([]byte, 1<<20)
-	for range n >> 20 {
-		if _, err := w.Write(block); err != nil {
+	var packed []byte // the second block, which refers to the first as each to the one before it
+	for range 2 {
+		start := b.Len()
+		if _, err := w.Write(make([]byte, block)); err != nil {
 			t.Fatal(err)
 		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		packed = bytes.Clone(b.Bytes()[start:])
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return append(b.Bytes(), bytes.Repeat(packed, n/block-2)...)
 }
 
 func TestPDFPagesThatNeedTooMuchMemoryDoNotSinkTheRest(t *testing.T) {
@@ -196,7 +199,7 @@ func TestPDFPagesThatNeedTooMuchMemoryDoNotSinkTheRest(t *testing.T) {
 func TestPDFEndsWithItsTime(t *testing.T) {
 	lines, _ := parsetest.Column(60, 800, 6, 100, strings.Repeat(rivers, 30))
 	d := parsetest.PDF{}
-	for range 400 {
+	for range 100 {
 		d.Pages = append(d.Pages, parsetest.PDFPage{Lines: lines})
 	}
 	p, err := New(Limits{Time: 20 * time.Millisecond}, CacheDir(pdfiumCache))
@@ -214,19 +217,14 @@ func TestPDFEndsWithItsTime(t *testing.T) {
 		t.Errorf("canceled: %v", err)
 	}
 	lines, _ = parsetest.Column(60, 700, 11, 80, "Still alive.")
-	after, err := New(Limits{}, CacheDir(pdfiumCache))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer after.Close()
-	if text, err := after.Parse(context.Background(), Input{Content: parsetest.PDF{Pages: []parsetest.PDFPage{{Lines: lines}}}.Bytes()}); err != nil || text.Body != "Still alive." {
+	if text, err := newParser(t).Parse(context.Background(), Input{Content: parsetest.PDF{Pages: []parsetest.PDFPage{{Lines: lines}}}.Bytes()}); err != nil || text.Body != "Still alive." {
 		t.Errorf("after it: %q, %v", text.Body, err)
 	}
 }
 
 // A parser that is not given the time to start PDFium blames nobody.
 func TestPDFiumThatIsNotReadyIsNoFaultOfTheDocument(t *testing.T) {
-	p := newParser(t) // it takes a tenth of a second at least
+	p := ownParser(t) // it takes a tenth of a second at least
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	var e *Error
