@@ -29,9 +29,18 @@ type Options struct {
 	// SCRAM-SHA-512 and PLAIN, and ACLs are enforced. Superusers are admin and ANONYMOUS: who comes by Plaintext, or by SSL
 	// without a certificate.
 	Users map[string]string
+	// Keys is a file with a JSON Web Key Set. If there is one, the SASL listener takes OAUTHBEARER as well: tokens that are
+	// signed with these keys by TokenIssuer for TokenAudience; the user is their subject.
+	Keys string
 	// TLS gives each node an SSL listener too. The authority's certificate is Dir/tls/ca.pem.
 	TLS bool
 }
+
+// Tokens of OAUTHBEARER must be of this issuer and for this audience.
+const (
+	TokenIssuer   = "https://issuer.example"
+	TokenAudience = "kafka"
+)
 
 // Listener is one of the listeners of each node.
 type Listener int

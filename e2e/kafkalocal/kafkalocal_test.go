@@ -31,6 +31,8 @@ func TestProperties(t *testing.T) {
 				"listeners=PLAINTEXT://127.0.0.1:20008"}, nil},
 		"security": {Options{Nodes: 1, Port: 20000, TLS: true, Users: map[string]string{"a": `p"q`}}, 1,
 			[]string{"SSL://127.0.0.1:20003", "SASL_PLAINTEXT://127.0.0.1:20002", "authorizer.class.name", `user_a="p\"q"`}, nil},
+		"tokens": {Options{Nodes: 1, Port: 20000, Keys: "/keys.json", Users: map[string]string{"a": "b"}}, 1,
+			[]string{"SCRAM-SHA-512,PLAIN,OAUTHBEARER", "jwks.endpoint.url=file:///keys.json", "expected.audience=kafka"}, nil},
 		"properties of the caller win": {Options{Nodes: 1, Port: 20000, Props: map[string]string{"min.insync.replicas": "7"}}, 1,
 			[]string{"min.insync.replicas=7"}, []string{"min.insync.replicas=1"}},
 	} {

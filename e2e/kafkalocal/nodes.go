@@ -206,6 +206,9 @@ func (c *Cluster) launch(ctx context.Context, i int, flags ...string) error {
 	}
 	defer log.Close()
 	flags = append(flags, "-Dlog4j2.configurationFile="+c.file("log4j2.properties"))
+	if c.Keys != "" {
+		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://"+c.Keys)
+	}
 	cmd := c.Release.java(context.WithoutCancel(ctx), flags, c.HeapMB, "kafka.Kafka", c.file(node(i), "server.properties"))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C at the terminal is not for the node

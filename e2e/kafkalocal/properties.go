@@ -81,6 +81,17 @@ func (c *Cluster) properties(i int) string {
 			plain += fmt.Sprintf(" user_%s=%q", name, c.Users[name])
 		}
 		p["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = plain + ";"
+		if c.Keys != "" {
+			p["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
+			oauth := "listener.name.sasl_plaintext.oauthbearer."
+			p[oauth+"sasl.jaas.config"] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+			p[oauth+"sasl.server.callback.handler.class"] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+			p[oauth+"sasl.oauthbearer.jwks.endpoint.url"] = "file://" + c.Keys
+			p[oauth+"sasl.oauthbearer.expected.issuer"] = TokenIssuer
+			p[oauth+"sasl.oauthbearer.expected.audience"] = TokenAudience
+			// Without it a connection outlives the token that it was made with.
+			p[oauth+"connections.max.reauth.ms"] = "3600000"
+		}
 		p["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 		p["super.users"] = "User:ANONYMOUS;User:admin"
 		p["allow.everyone.if.no.acl.found"] = "false"
