@@ -21,7 +21,8 @@ func isPDF(content []byte) bool {
 	return i == 0 || i > 0 && (binary(content) || len(bytes.TrimSpace(content[:i])) == 0 || bytes.HasPrefix(content, []byte("\xef\xbb\xbf%")))
 }
 
-// binaryKind tells the type of what is read as bytes, "" if it is to be read as text.
+// binaryKind tells the type of what is read as bytes, "" if it is to be read as text. With an error it is that of a file
+// which is not read, "" if it is not known.
 func binaryKind(content []byte, declared, name string) (string, error) {
 	switch {
 	case isPDF(content):
@@ -31,7 +32,7 @@ func binaryKind(content []byte, declared, name string) (string, error) {
 	case bytes.HasPrefix(content, []byte("PK\x03\x04")), bytes.HasPrefix(content, []byte("PK\x05\x06")):
 		return zipKind(content, declared, name)
 	case bytes.HasPrefix(content, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
-		return "", compoundKind(content)
+		return compoundKind(content)
 	case isMail(content, declared, name):
 		return TypeMail, nil
 	}
@@ -46,7 +47,7 @@ func zipKind(content []byte, declared, name string) (string, error) {
 		if zipTypes[declared] || zipExtensions[ext] {
 			return "", reject(rag.ReasonBrokenFile, "the document is damaged: it is not a whole ZIP archive, as its format asks for")
 		}
-		return "", errUnsupported("application/zip")
+		return "application/zip", errUnsupported("application/zip")
 	}
 	for _, f := range z.File {
 		switch {
@@ -62,10 +63,11 @@ func zipKind(content []byte, declared, name string) (string, error) {
 	}
 	for _, f := range z.File {
 		if f.Name == "mimetype" && f.UncompressedSize64 < 100 {
-			return "", errUnsupported(packedType(f))
+			kind := mediaType(packedType(f))
+			return kind, errUnsupported(kind)
 		}
 	}
-	return "", errUnsupported("application/zip")
+	return "application/zip", errUnsupported("application/zip")
 }
 
 // packedType is what an archive says to be.
@@ -90,10 +92,11 @@ var (
 // encryptedPackage is the name of the stream that an encrypted Word, PowerPoint or Excel document has.
 var encryptedPackage = []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00")
 
-// compoundKind says why a compound file is not read: it is a document of the old kind, or an encrypted one.
-func compoundKind(content []byte) error {
+// compoundKind says what a compound file is and why it is not read: it is a document of the old kind, or an encrypted one.
+func compoundKind(content []byte) (string, error) {
 	if bytes.Contains(content, encryptedPackage) {
-		return reject(rag.ReasonEncrypted, "the document is encrypted; a password is needed to read it")
+		return "", reject(rag.ReasonEncrypted, "the document is encrypted; a password is needed to read it")
 	}
-	return errUnsupported(mimetype.Detect(content).String())
+	kind := mediaType(mimetype.Detect(content).String())
+	return kind, errUnsupported(kind)
 }

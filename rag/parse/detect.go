@@ -15,7 +15,7 @@ import (
 // detected is a document whose type is known, decoded.
 type detected struct {
 	decoded
-	kind string
+	kind string // one of the Type constants; with an error the media type of what is not read, as far as it is known
 }
 
 // detect tells the type of a document and decodes it, if it is text.
@@ -25,15 +25,27 @@ func detect(in Input) (detected, error) {
 	asSaid := declared == TypePlain && utf8.Valid(in.Content) // a text may even begin as a PDF document does
 	if !asSaid {
 		kind, err := binaryKind(in.Content, declared, in.Name)
-		if kind != "" || err != nil {
+		if err != nil {
 			return detected{kind: kind}, err
+		}
+		if kind != "" {
+			return detected{kind: kind, decoded: decoded{warnings: contradictions(kind, declared, in.Name)}}, nil
 		}
 	}
 	d, ok := decode(in.Content, charset, isText)
 	if !ok || !asSaid && foreign(in.Content, d.text) {
-		return detected{}, errUnsupported(mimetype.Detect(in.Content).String())
+		kind := mediaType(mimetype.Detect(in.Content).String())
+		return detected{kind: kind}, errUnsupported(kind)
 	}
-	return detected{decoded: d, kind: textKind(trimMark(d.text), declared, in.Name)}, nil
+	kind := textKind(trimMark(d.text), declared, in.Name)
+	d.warnings = append(contradictions(kind, declared, in.Name), d.warnings...)
+	return detected{decoded: d, kind: kind}, nil
+}
+
+// mediaType is a content type without parameters.
+func mediaType(s string) string {
+	base, _, _ := strings.Cut(s, ";")
+	return strings.TrimSpace(base)
 }
 
 // readable maps declared types to the types that a Parser knows.
@@ -221,7 +233,7 @@ var names = map[string]string{
 }
 
 func errUnsupported(kind string) error {
-	base, _, _ := strings.Cut(kind, ";")
+	base := mediaType(kind)
 	name, ok := names[base]
 	switch {
 	case ok:

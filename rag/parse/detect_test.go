@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/parsetest"
 )
 
 func TestTypesAreTold(t *testing.T) {
@@ -45,6 +46,37 @@ func TestTypesAreTold(t *testing.T) {
 	} {
 		if got := mustParse(t, Input{Content: []byte(c.content), DeclaredType: c.declared, Name: c.file}); got.Type != c.want {
 			t.Errorf("%s: %s, not %s", c.name, got.Type, c.want)
+		}
+	}
+}
+
+func TestContradictionsAreSettledAndSaid(t *testing.T) {
+	const page, object = "<!DOCTYPE html><title>T</title><p>Text.", `{"a": "Text"}`
+	pdf := string(parsetest.PDF{Pages: []parsetest.PDFPage{{Lines: []parsetest.PDFLine{{X: 60, Y: 700, Size: 11, Text: "Text."}}}}}.Bytes())
+	word := string(parsetest.Word(parsetest.WordParagraph("", "Text.")))
+	for _, c := range []struct {
+		name, content, declared, file string
+		kind, warning                 string // "" if there is no contradiction
+	}{
+		{"page declared as JSON", page, "application/json", "a.json", TypeHTML, "declared as application/json, but its content is text/html"},
+		{"page named as text", page, "", "a.txt", TypeHTML, ""},
+		{"page named as Markdown", page, "", "a.md", TypeHTML, "called .md, but its content is text/html"},
+		{"page declared as XML", page, "application/xml", "", TypeHTML, ""},
+		{"PDF declared as text", pdf, "text/plain; charset=utf-8", "", TypePDF, "declared as text/plain"},
+		{"PDF named as text", pdf, "", "a.txt", TypePDF, "called .txt, but its content is application/pdf"},
+		{"PDF declared as Word", pdf, TypeDOCX, "a.docx", TypePDF, "declared as " + TypeDOCX},
+		{"Word named as PDF", word, "", "a.pdf", TypeDOCX, "called .pdf"},
+		{"Word declared as such, named otherwise", word, TypeDOCX, "a.pdf", TypeDOCX, ""},
+		{"Word sent as bytes", word, "application/octet-stream", "a.docx", TypeDOCX, ""},
+		{"text declared as a picture", "Text.", "image/png", "", TypePlain, "declared as image/png"},
+		{"text named as PDF", "Text.", "", "a.pdf", TypePlain, "called .pdf"},
+		{"object declared as Markdown", object, "text/markdown", "", TypeMarkdown, ""},
+		{"object declared as CSV", object, "text/csv", "", TypeJSON, "declared as text/csv"},
+		{"an id that looks like a name", "Text.", "", "chapter.1", TypePlain, ""},
+	} {
+		got := mustParse(t, Input{Content: []byte(c.content), DeclaredType: c.declared, Name: c.file})
+		if said := strings.Join(got.Warnings, " "); got.Type != c.kind || (said != "") != (c.warning != "") || !strings.Contains(said, c.warning) {
+			t.Errorf("%s: %s, %q", c.name, got.Type, said)
 		}
 	}
 }
