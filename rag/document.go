@@ -52,6 +52,7 @@ type Document struct {
 	MessageID   string
 	Delete      bool   // a tombstone: the document is to go
 	Content     []byte // the document's own bytes; UTF-8 text when it came as "text"
+	Blob        *Blob  // where the content is kept instead; Content is nil then
 	ContentType string // as declared; "" when nobody said. "text" submissions have "text/plain; charset=utf-8"
 	Title       string
 	Source      string
@@ -75,15 +76,26 @@ func NewMetadata(pairs map[string]string) Metadata {
 }
 
 // SubmissionHash names what was submitted: put or delete, content, type, title, source and metadata. The same message
-// id with another submission hash is a reuse of the id.
+// id with another submission hash is a reuse of the id. It is the same whether the content travels in the record or not.
 func (d *Document) SubmissionHash() Hash {
 	h := newHasher("submission")
-	if d.Delete {
+	content, large := d.Content, d.Blob != nil
+	switch {
+	case large:
+		content = d.Blob.SHA256[:]
+	case len(content) > InlineBytes:
+		sum := sha256.Sum256(content)
+		content, large = sum[:], true
+	}
+	switch {
+	case d.Delete:
 		h.add([]byte("delete"))
-	} else {
+	case large:
+		h.add([]byte("put by hash"))
+	default:
 		h.add([]byte("put"))
 	}
-	h.add(d.Content)
+	h.add(content)
 	h.add([]byte(d.ContentType))
 	h.add([]byte(d.Title))
 	h.add([]byte(d.Source))

@@ -27,5 +27,7 @@ const (
 	ReasonStoreRefused    = "store_refused"
 	ReasonAttemptsSpent   = "attempts_spent"
 	ReasonUnknownFormat   = "unknown_format"
-	ReasonRecordLost      = "record_lost" // a retry found that the document record could not be kept
+	ReasonBlobMissing     = "blob_missing" // the content travelled by reference, and the blob store does not have it
+	ReasonBlobCorrupt     = "blob_corrupt" // what the blob store has is not what was written
+	ReasonRecordLost      = "record_lost"  // a retry found that the document record could not be kept
 )

@@ -26,9 +26,10 @@ const (
 	AfterRemoval    = "after-removal"     // the removal was done; its record is not yet sent
 	BeforeLetter    = "before-letter"     // a dead letter is about to be said
 	BeforeReply     = "before-reply"      // Kafka has a record that the API accepted; the client does not know it yet
+	AfterBlob       = "after-blob"        // a blob was written; the record that refers to it is not yet sent
 )
 
-// Points lists all of them.
+// Points lists those that all documents come to: not AfterBlob, which only large ones do.
 func Points() []string {
 	return []string{
 		BeforeEmit, AfterEmit, BeforeLocalRow, BeforeTableSend, AfterTableSend, BeforeSaid, BeforeCommit,
