@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"strconv"
 	"strings"
 
 	"github.com/waymarkhq/waymark/rag"
@@ -49,6 +50,8 @@ func (r *Reject) Err() error {
 //     DefaultLimits. With any other type, those that end in +json included, it is the document's own bytes.
 //   - The header waymark-raw with the value "true" makes the value the document's own bytes in any case. That is how a
 //     JSON file travels as a document, and bytes whose type nobody declared.
+//   - The header waymark-blob says that the content is in the blob store: Document.Blob names it, and the value is the JSON of
+//     the document without it.
 //   - The headers title and source are those of the document's own bytes; in JSON they stand in for missing fields.
 //   - Of a header that occurs twice the first one counts.
 //
@@ -71,12 +74,12 @@ func (d *recordDecoder) decode() (Decoded, *Reject) {
 	if fault := idFault(key, rag.MaxDocumentIDBytes); fault != "" {
 		return d.unusable(rag.ReasonBadKey, "key: "+fault)
 	}
-	isJSON := d.record.Value != nil && d.isJSON()
+	blob, fault := BlobOf(d.record.Headers)
+	isJSON := d.record.Value != nil && (blob != nil || fault != nil || d.isJSON())
 	var doc rag.Document
-	var fault *FieldError
-	if isJSON {
+	if isJSON && fault == nil {
 		var err error
-		doc, err = ParseDocumentJSON(d.record.Value, DefaultLimits())
+		doc, err = parseDocumentJSON(d.record.Value, DefaultLimits(), blob)
 		errors.As(err, &fault)
 	}
 	messageID, badID := d.messageID(doc.MessageID)
@@ -154,6 +157,25 @@ func (d *recordDecoder) contentType() string {
 	return ""
 }
 
+// BlobOf is where the headers of a document record say that its content is; nil where it is in the record.
+func BlobOf(headers []stage.Header) (*rag.Blob, *FieldError) {
+	key, ok := first(headers, HeaderBlob)
+	if !ok {
+		return nil, nil
+	}
+	b, err := rag.ParseBlobKey(string(key))
+	if err != nil {
+		return nil, &FieldError{Reason: rag.ReasonInvalidField, Field: HeaderBlob, Message: err.Error()}
+	}
+	size, _ := first(headers, HeaderBlobSize)
+	n, err := strconv.ParseInt(string(size), 10, 64)
+	if err != nil || n < 1 {
+		return nil, &FieldError{Reason: rag.ReasonInvalidField, Field: HeaderBlobSize, Message: fmt.Sprintf("is %q, not a number of bytes", brief(string(size)))}
+	}
+	b.Size = n
+	return &b, nil
+}
+
 func (d *recordDecoder) isJSON() bool {
 	if v, _ := first(d.record.Headers, HeaderRaw); string(v) == "true" {
 		return false
@@ -203,7 +225,8 @@ func (d *recordDecoder) reject(messageID, reason, message string) (Decoded, *Rej
 // DocumentRecord is the record of the documents topic that DecodeDocument reads back as d, for documents that keep the
 // limits. With raw the value is the document's own bytes, never nil, marked with waymark-raw; title and source are headers. A
 // document with metadata has no such form: it travels as JSON, like everything without raw. A delete is a null value with
-// the message id alone. The value shares memory with d.Content where it is the document's own bytes.
+// the message id alone; a document whose content is in the blob store is its JSON without it, with or without raw. The value
+// shares memory with d.Content where it is the document's own bytes.
 func DocumentRecord(d rag.Document, raw bool) (key, value []byte, headers []stage.Header) {
 	if d.MessageID != "" {
 		headers = append(headers, header(HeaderMessageID, d.MessageID))
@@ -211,6 +234,10 @@ func DocumentRecord(d rag.Document, raw bool) (key, value []byte, headers []stag
 	key = []byte(d.ID)
 	if d.Delete {
 		return key, nil, headers
+	}
+	if d.Blob != nil {
+		return key, EncodeDocumentJSON(d), append(headers, header(HeaderContentType, "application/json"),
+			header(HeaderBlob, d.Blob.Key()), header(HeaderBlobSize, strconv.FormatInt(d.Blob.Size, 10)))
 	}
 	if !raw || len(d.Metadata) > 0 {
 		return key, EncodeDocumentJSON(d), append(headers, header(HeaderContentType, "application/json"))

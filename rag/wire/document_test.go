@@ -245,6 +245,7 @@ func FuzzDecodeDocument(f *testing.F) {
 	f.Add([]byte("d"), []byte("%PDF"), "content-type", []byte("application/pdf"), "source", []byte("S"))
 	f.Add([]byte("d"), []byte("{}"), "waymark-raw", []byte("true"), "content-type", []byte("application/json"))
 	f.Add([]byte{0xff}, []byte(`{"id":"d"}`), "ce_source", []byte("s"), "ce_id", []byte("i"))
+	f.Add([]byte("d"), []byte("{}"), "waymark-blob", []byte(blobKey), "waymark-blob-size", []byte("7"))
 	f.Fuzz(func(t *testing.T, key, value []byte, name1 string, value1 []byte, name2 string, value2 []byte) {
 		hs := []stage.Header{{Key: []byte(name1), Value: value1}, {Key: []byte(name2), Value: value2}}
 		for _, r := range []stage.Record{{Key: key, Value: value, Headers: hs}, {Value: value, Headers: hs}, {Key: key, Headers: hs}} {

@@ -11,6 +11,10 @@ const (
 	// HeaderRaw with the value "true" says that the value is the document's own bytes whatever its content type is: a JSON
 	// file, or bytes whose type nobody declared.
 	HeaderRaw = "waymark-raw"
+	// HeaderBlob names the content of a document that travels by reference, as rag.Blob.Key, and HeaderBlobSize its bytes as a
+	// number. The value is then the document's JSON without text and content. Waymark alone writes them.
+	HeaderBlob     = "waymark-blob"
+	HeaderBlobSize = "waymark-blob-size"
 
 	// CloudEvents in binary mode: source and id together name the submission.
 	HeaderCESource      = "ce_source"

@@ -27,6 +27,11 @@ var jsonFields = [...]string{"id", "message_id", "text", "content", "content_typ
 // The error is a *FieldError, for the first fault. The document that comes with it holds ID and MessageID as far as they
 // could be read and may be used, so that a dead letter can name them, and nothing else.
 func ParseDocumentJSON(b []byte, lim Limits) (rag.Document, error) {
+	return parseDocumentJSON(b, lim, nil)
+}
+
+// parseDocumentJSON reads the JSON of a document whose content is in a blob, if there is one: then it has neither text nor content.
+func parseDocumentJSON(b []byte, lim Limits, blob *rag.Blob) (rag.Document, error) {
 	lim = lim.orDefault()
 	if len(b) > lim.Bytes {
 		return rag.Document{}, &FieldError{Reason: rag.ReasonTooLarge, Message: fmt.Sprintf("has %d bytes, more than the limit of %d", len(b), lim.Bytes)}
@@ -34,7 +39,7 @@ func ParseDocumentJSON(b []byte, lim Limits) (rag.Document, error) {
 	if fault := scanJSON(b, lim.Depth); fault != "" {
 		return rag.Document{}, broken(fault)
 	}
-	p := documentParser{lim: lim, dec: json.NewDecoder(bytes.NewReader(b))}
+	p := documentParser{lim: lim, blob: blob, dec: json.NewDecoder(bytes.NewReader(b))}
 	p.dec.UseNumber()
 	if err := p.object(); err != nil {
 		return rag.Document{}, broken(syntaxFault(err, p.dec.InputOffset()))
@@ -69,6 +74,7 @@ func syntaxFault(err error, offset int64) string {
 // documentParser reads on behind a fault, so that the ids of a document that dies are known whatever their place is.
 type documentParser struct {
 	lim      Limits
+	blob     *rag.Blob
 	dec      *json.Decoder
 	err      *FieldError
 	seen     [len(jsonFields)]bool
@@ -262,6 +268,10 @@ func (p *documentParser) finish() rag.Document {
 	content, hasContent := p.value("content")
 	_, hasType := p.value("content_type")
 	switch {
+	case p.blob != nil && (hasText || hasContent):
+		p.fail(rag.ReasonInvalidField, "content", "cannot stand beside a reference to it")
+	case p.blob != nil:
+		d.Blob, d.ContentType = p.blob, contentType
 	case hasText && hasContent:
 		p.fail(rag.ReasonInvalidField, "content", "cannot stand beside text")
 	case hasText && hasType:
@@ -317,14 +327,16 @@ type jsonDocument struct {
 }
 
 // EncodeDocumentJSON writes the JSON that ParseDocumentJSON reads back as the same document, for documents that keep its
-// limits. A text of the type "text/plain; charset=utf-8" travels as text, everything else as base64. A delete has no JSON: it is
+// limits; it has no content where that is in a blob. A text of the type "text/plain; charset=utf-8" travels as text, everything else as base64. A delete has no JSON: it is
 // nil, a null value.
 func EncodeDocumentJSON(d rag.Document) []byte {
 	if d.Delete {
 		return nil
 	}
 	j := jsonDocument{ID: d.ID, MessageID: d.MessageID, Title: d.Title, Source: d.Source}
-	if len(d.Content) > 0 && d.ContentType == textType && utf8.Valid(d.Content) {
+	if d.Blob != nil {
+		j.ContentType = d.ContentType
+	} else if len(d.Content) > 0 && d.ContentType == textType && utf8.Valid(d.Content) {
 		text := string(d.Content)
 		j.Text = &text
 	} else {
