@@ -25,7 +25,7 @@ import (
 
 // Version of the rules. A change that gives any document another text or other blocks changes it: it is part of the
 // content identity of every document.
-const Version = "parse/2"
+const Version = "parse/3"
 
 // Types of documents that a Parser reads, as Text.Type names them.
 const (
@@ -146,7 +146,7 @@ var errTime = errors.New("the time for one document is over")
 
 // Parse reads one document. A document that cannot be read is an *Error: rag.ReasonEmptyText (no content at all),
 // ReasonNoText (nothing to read in it), ReasonScanWithoutText, ReasonUnsupportedType, ReasonBrokenJSON, ReasonBrokenFile,
-// ReasonEncrypted, ReasonArchiveBomb, ReasonTooLarge, ReasonTimeout or ReasonPanic. When ctx ends, Parse returns its error;
+// ReasonEncrypted, ReasonArchiveBomb, ReasonTooLarge, ReasonMemory, ReasonTimeout or ReasonPanic. When ctx ends, Parse returns its error;
 // when it ends before PDFium was ready for the first PDF document, an error that blames nothing but that.
 func (p *Parser) Parse(ctx context.Context, in Input) (Text, error) {
 	switch {

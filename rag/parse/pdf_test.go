@@ -190,6 +190,12 @@ func TestPDFPagesThatNeedTooMuchMemoryDoNotSinkTheRest(t *testing.T) {
 	if len(text.Warnings) != 1 || !strings.Contains(text.Warnings[0], "page 2.") {
 		t.Errorf("warnings %q", text.Warnings)
 	}
+	if !strings.Contains(text.Warnings[0], "256 MiB") {
+		t.Errorf("the warning names no limit: %q", text.Warnings)
+	}
+	if reason, message := reasonOf(t, Input{Content: parsetest.PDF{Pages: []parsetest.PDFPage{bomb}}.Bytes()}); reason != rag.ReasonMemory || !strings.Contains(message, "256 MiB") {
+		t.Errorf("such a page alone: %s: %s", reason, message)
+	}
 	// PDFium's memory, which is bounded by its size, is not part of Go's.
 	if grown := (after.Sys - before.Sys) >> 20; grown > 100 {
 		t.Errorf("%d MB more of Go's memory", grown)

@@ -27,7 +27,7 @@ func (p *Parser) allReaders() map[string]reader {
 		TypeHTML:      text(p.html),
 		TypeJSON:      text(p.json),
 		TypeJSONLines: text(p.jsonLines),
-		TypePDF:       flowing(p.pdf.Read),
+		TypePDF:       p.pdfDocument,
 		TypeDOCX:      flowing(office.Word),
 		TypePPTX:      flowing(office.Slides),
 		TypeXLSX:      flowing(office.Workbook),

@@ -33,6 +33,9 @@ func newWriter(limit int) *writer { return &writer{limit: limit, kind: rag.Block
 // full reports whether the text has outgrown its limit; what is written from then on is dropped.
 func (w *writer) full() bool { return w.body.Len()+len(w.cur) > w.limit }
 
+// empty reports whether nothing was written yet.
+func (w *writer) empty() bool { return w.body.Len()+len(w.cur) == 0 }
+
 // open ends the block in hand and begins another. A block without text leaves no trace.
 func (w *writer) open(kind rag.BlockKind, level int) {
 	w.end()

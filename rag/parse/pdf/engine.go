@@ -16,7 +16,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// memoryPages bounds the memory of one document in PDFium: 4,096 pages of 64 KiB, 256 MiB.
+// memoryPages bounds the memory of one document in PDFium: 4,096 pages of 64 KiB, 256 MiB. The allocator keeps it, not the
+// runtime, which would refuse more without anybody hearing of it.
 const memoryPages = 4096
 
 // DefaultInstances is how many documents are read at a time.
@@ -90,7 +91,6 @@ func (e *Engine) compile() {
 	defer close(e.compiled)
 	config := wazero.NewRuntimeConfigCompiler().
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
-		WithMemoryLimitPages(memoryPages).
 		WithCloseOnContextDone(true)
 	if e.o.CacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(e.o.CacheDir)
@@ -136,8 +136,8 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// with calls use with a fresh instance. When ctx ends, what the instance does ends too.
-func (e *Engine) with(ctx context.Context, use func(pdfium.Pdfium) error) error {
+// with calls use with a fresh instance and its memory. When ctx ends, what the instance does ends too.
+func (e *Engine) with(ctx context.Context, use func(pdfium.Pdfium, *memory) error) error {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -157,7 +157,7 @@ func (e *Engine) with(ctx context.Context, use func(pdfium.Pdfium) error) error 
 		defer close(killed)
 		_ = instance.Kill() // what it would report is said by ctx
 	})
-	err = protect(func() error { return use(instance) })
+	err = protect(func() error { return use(instance, mem) })
 	if !stop() {
 		<-killed
 		return ctx.Err()

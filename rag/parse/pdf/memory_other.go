@@ -2,8 +2,13 @@
 
 package pdf
 
+import "sync/atomic"
+
 // memory is that of one instance.
-type memory struct{ all []byte }
+type memory struct {
+	all       []byte
+	exhausted atomic.Bool
+}
 
 func (m *memory) reserve(size uint64) { m.all = make([]byte, size) }
 

@@ -2,10 +2,17 @@
 
 package pdf
 
-import "golang.org/x/sys/unix"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
 
 // memory is that of one instance.
-type memory struct{ all []byte }
+type memory struct {
+	all       []byte
+	exhausted atomic.Bool
+}
 
 func (m *memory) reserve(size uint64) {
 	all, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

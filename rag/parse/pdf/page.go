@@ -24,6 +24,7 @@ type page struct {
 	lines   []line
 	objects bool // it shows something
 	failed  bool
+	memory  bool // it failed because it wanted more than there may be
 }
 
 // maxPageRunes bounds the text of one page.

@@ -19,50 +19,99 @@ import (
 // maxBroken is how many pages may break their instance before the rest of a document is given up.
 const maxBroken = 3
 
+// Document is what was read of a document beside its text.
+type Document struct {
+	Title    string
+	Warnings []string
+	// NoText says why there is nothing to read on the pages; nil if there is.
+	NoText error
+	// Attachments are the files in it, which PDFium does not read.
+	Attachments []Attachment
+}
+
+// Attachment is a file in a document.
+type Attachment struct {
+	Name    string
+	Content []byte
+}
+
 // Read reads a document: the text of its pages in their order, lines joined to paragraphs, words that are parted at the end
 // of a line joined, without the headers and footers that the pages repeat. A page that cannot be read is left out with a
-// warning. A document that cannot be read is a *flow.Error: rag.ReasonEncrypted, ReasonScanWithoutText, ReasonNoText or
-// ReasonBrokenFile. When ctx ends, Read returns its error, or ErrNotReady if PDFium was not compiled by then.
-func (e *Engine) Read(ctx context.Context, content []byte, w flow.Writer) (title string, warnings []string, err error) {
+// warning. A document that cannot be read is a *flow.Error: rag.ReasonEncrypted, ReasonScanWithoutText, ReasonNoText,
+// ReasonMemory or ReasonBrokenFile; the pages of one with attachments may have nothing to read. When ctx ends, Read returns its
+// error, or ErrNotReady if PDFium was not compiled by then.
+func (e *Engine) Read(ctx context.Context, content []byte, w flow.Writer) (Document, error) {
 	if err := e.Ready(ctx); err != nil {
-		return "", nil, err
+		return Document{}, err
 	}
 	d := &document{content: content}
 	for broken := 0; ; broken++ {
-		err := e.with(ctx, func(p pdfium.Pdfium) error { return d.read(ctx, p, w) })
+		err := e.with(ctx, func(p pdfium.Pdfium, m *memory) error {
+			d.exhausted = m.ranOut
+			return d.read(ctx, p)
+		})
 		if err == nil {
 			break
 		}
 		if ctx.Err() != nil {
-			return "", nil, ctx.Err()
+			return Document{}, ctx.Err()
 		}
 		if flow.IsReject(err) {
-			return "", nil, err
+			return Document{}, err
 		}
-		if !d.opened || broken == maxBroken {
-			return "", nil, flow.Reject(rag.ReasonBrokenFile, "the PDF document is broken: %s", sentence(err))
+		switch {
+		case d.exhausted() && (!d.opened || broken == maxBroken):
+			return Document{}, d.tooMuchMemory()
+		case !d.opened || broken == maxBroken:
+			return Document{}, flow.Reject(rag.ReasonBrokenFile, "the PDF document is broken%s: %s", d.place(), sentence(err))
 		}
-		// The page in hand has broken the instance: the next one goes on behind it.
-		d.pages = append(d.pages, page{failed: true})
+		d.lose()
 	}
-	if err := d.unreadable(); err != nil {
-		return "", nil, err
+	noText := d.unreadable()
+	if noText != nil && len(d.files) == 0 {
+		return Document{}, noText
 	}
 	d.write(w)
-	return d.title, d.warnings(), nil
+	return Document{Title: d.title, Warnings: d.warnings(), NoText: noText, Attachments: d.files}, nil
 }
 
 // document is what was read of a document so far.
 type document struct {
-	content []byte
-	opened  bool
-	title   string
-	count   int // of pages
-	pages   []page
+	content   []byte
+	opened    bool
+	title     string
+	count     int // of pages
+	pages     []page
+	exhausted func() bool // whether the instance in hand wanted more memory than it may have
+
+	files     []Attachment
+	tried     int // attachments that were read, or are being read
+	lostFiles int
 }
 
-// read reads the pages that are missing.
-func (d *document) read(ctx context.Context, p pdfium.Pdfium, w flow.Writer) error {
+// lose gives up what has broken the instance: the page in hand, or the attachment. The next instance goes on behind it.
+func (d *document) lose() {
+	if len(d.pages) < d.count {
+		d.pages = append(d.pages, page{failed: true, memory: d.exhausted()})
+		return
+	}
+	d.lostFiles++
+}
+
+// place is " on page 3", if pages are being read.
+func (d *document) place() string {
+	if !d.opened || len(d.pages) >= d.count {
+		return ""
+	}
+	return fmt.Sprintf(" on page %d", len(d.pages)+1)
+}
+
+func (d *document) tooMuchMemory() error {
+	return flow.Reject(rag.ReasonMemory, "reading the PDF document%s takes more than the limit of %d MiB of memory", d.place(), memoryPages>>4)
+}
+
+// read reads the pages and attachments that are missing.
+func (d *document) read(ctx context.Context, p pdfium.Pdfium) error {
 	opened, err := p.OpenDocument(&requests.OpenDocument{File: &d.content})
 	switch {
 	case errors.Is(err, pdfiumerrors.ErrPassword), errors.Is(err, pdfiumerrors.ErrSecurity):
@@ -78,7 +127,10 @@ func (d *document) read(ctx context.Context, p pdfium.Pdfium, w flow.Writer) err
 	if meta, err := p.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: opened.Document, Tag: "Title"}); err == nil {
 		d.title = readableTitle(meta.Value)
 	}
-	return d.readPages(ctx, p, opened.Document)
+	if err := d.readPages(ctx, p, opened.Document); err != nil {
+		return err
+	}
+	return d.readFiles(ctx, p, opened.Document)
 }
 
 func (d *document) readPages(ctx context.Context, p pdfium.Pdfium, doc references.FPDF_DOCUMENT) error {
@@ -88,7 +140,7 @@ func (d *document) readPages(ctx context.Context, p pdfium.Pdfium, doc reference
 		}
 		got, err := readPage(p, doc, i)
 		if errors.Is(err, pdfiumerrors.ErrPage) || errors.Is(err, pdfiumerrors.ErrUnknown) || errors.Is(err, pdfiumerrors.ErrSuccess) {
-			got, err = page{failed: true}, nil // PDFium has seen it, and is well
+			got, err = page{failed: true, memory: d.exhausted()}, nil // PDFium has seen it, and is well
 		}
 		if err != nil {
 			return err
@@ -100,12 +152,12 @@ func (d *document) readPages(ctx context.Context, p pdfium.Pdfium, doc reference
 
 // unreadable says why there is nothing to read.
 func (d *document) unreadable() error {
-	failed, objects := 0, false
+	failed, objects, memory := 0, false, false
 	for _, p := range d.pages {
 		if len(p.lines) > 0 {
 			return nil
 		}
-		objects = objects || p.objects
+		objects, memory = objects || p.objects, memory || p.memory
 		if p.failed {
 			failed++
 		}
@@ -113,6 +165,8 @@ func (d *document) unreadable() error {
 	switch {
 	case d.count == 0:
 		return flow.Reject(rag.ReasonBrokenFile, "the PDF document has no pages")
+	case memory:
+		return d.tooMuchMemory()
 	case failed > 0:
 		return flow.Reject(rag.ReasonBrokenFile, "none of the %d pages of the PDF document can be read", d.count)
 	case objects:
@@ -123,10 +177,12 @@ func (d *document) unreadable() error {
 
 // warnings name the pages that were not read.
 func (d *document) warnings() []string {
-	var failed, pictures []int
+	var failed, large, pictures []int
 	private, all := 0, 0
 	for i, p := range d.pages {
 		switch {
+		case p.memory:
+			large = append(large, i+1)
 		case p.failed:
 			failed = append(failed, i+1)
 		case len(p.lines) == 0 && p.objects:
@@ -143,6 +199,12 @@ func (d *document) warnings() []string {
 	var warnings []string
 	if len(failed) > 0 {
 		warnings = append(warnings, fmt.Sprintf("Broken and left out: %s.", pageList(failed)))
+	}
+	if len(large) > 0 {
+		warnings = append(warnings, fmt.Sprintf("Left out, because reading takes more than %d MiB of memory: %s.", memoryPages>>4, pageList(large)))
+	}
+	if d.lostFiles > 0 {
+		warnings = append(warnings, fmt.Sprintf("Attachments of the PDF document were left out: %d, which are damaged or too large.", d.lostFiles))
 	}
 	if len(pictures) > 0 {
 		warnings = append(warnings, fmt.Sprintf("Without text, perhaps scanned: %s.", pageList(pictures)))
