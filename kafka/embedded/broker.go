@@ -40,6 +40,7 @@ type Options struct {
 // Broker is a running broker.
 type Broker struct {
 	cluster *kfake.Cluster
+	silent  *silent
 	addr    string
 	lock    *Lock
 	close   sync.Once
@@ -94,6 +95,10 @@ func (b *Broker) open(o Options) error {
 	if err != nil {
 		return errors.Join(err, ignoreClosed(l.Close()))
 	}
+	if b.silent, err = watchSilent(b.cluster, b.addr, o.Log); err != nil {
+		b.cluster.Close()
+		return err
+	}
 	return nil
 }
 
@@ -119,6 +124,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.close.Do(func() {
 		go func() {
 			defer close(b.done)
+			b.silent.close()
 			b.cluster.Close()
 			b.err = b.lock.Release()
 		}()

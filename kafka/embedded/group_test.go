@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -120,4 +121,66 @@ func TestGroupFormsAfterADeathInSync(t *testing.T) {
 	}
 	joining.Wait()
 	t.Logf("tries: %v", tries)
+}
+
+// heartbeat tells the broker that the member is there, and returns what the broker says.
+func (m member) heartbeat(generation int32) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(m.addr))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	req := kmsg.NewPtrHeartbeatRequest()
+	req.Group, req.MemberID, req.InstanceID, req.Generation = "g", m.id, kmsg.StringPtr(m.instance), generation
+	resp, err := req.RequestWith(m.t.Context(), client)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.ErrorCode)
+}
+
+// Processes die while they wait for their turn to join, and never come back under their instance ids: their data folders
+// are gone with them. They are given partitions, since the group counts them in; a session later they must be out again.
+func TestMembersThatDieWhileTheyJoinAreMissed(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.StartBroker(t)
+	first := member{t: t, addr: b.Addrs()[0], instance: "first", rebalance: kafka.RebalanceTimeout}
+	joined, err := first.join(kafkatest.Timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.id = joined.MemberID
+	const dead = 6 // of each the broker starts the session or forgets to, by chance
+	var dying sync.WaitGroup
+	for i := range dead {
+		dying.Go(func() {
+			m := member{t: t, addr: b.Addrs()[0], instance: fmt.Sprint("dead-", i), rebalance: kafka.RebalanceTimeout}
+			if _, err := m.join(time.Second / 2); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it does not wait for the first one: %v", err)
+			}
+		})
+	}
+	dying.Wait()
+	if joined, err = first.join(kafkatest.Timeout); err != nil || len(joined.Members) != 1+dead {
+		t.Fatalf("%+v: %v", joined, err)
+	}
+	left := 1 + dead
+	for end := time.Now().Add(3 * kafka.SessionTimeout); left > 1 && time.Now().Before(end); {
+		if err := first.sync(joined); err != nil && !errors.Is(err, kerr.RebalanceInProgress) {
+			t.Fatal(err)
+		}
+		for err = nil; err == nil && time.Now().Before(end); err = first.heartbeat(joined.Generation) {
+			<-time.After(kafka.HeartbeatInterval / 4)
+		}
+		if err != nil && !errors.Is(err, kerr.RebalanceInProgress) {
+			t.Fatal(err)
+		}
+		if joined, err = first.join(kafkatest.Timeout); err != nil {
+			t.Fatal(err)
+		}
+		left = len(joined.Members)
+	}
+	if left != 1 {
+		t.Errorf("%d of %d members that are dead still have their partitions after %s", left-1, dead, 3*kafka.SessionTimeout)
+	}
 }
