@@ -74,11 +74,11 @@ var abbreviations = set(
 	"mr mrs ms messrs dr prof rev hon sr jr st mt ft gen col capt lt maj sgt cmdr adm gov sen rep pres supt atty vs cf viz " +
 		"al approx dept est inc ltd co corp bros assn univ etc eds trans e.g i.e " +
 		// German, French, Spanish, Italian, Polish, Russian
-		"bzw usw ca evtl ggf vgl bspw str hr fr mme mlle mm sra srta dott sig np tzw prof ul г ул т.е т.д")
+		"bzw usw ca evtl ggf vgl bspw str hr fr mme mlle mm sra srta dott sig np tzw prof ul г гг ул им пл пр просп пер обл акад проф тов гр см т.е т.д т.п")
 
 // numbered abbreviations are followed by a number; without one they are words or end their sentence.
 var numbered = set("no nos nr vol vols p pp pg fig figs art sec sect ch chap eq ex par para ed op cit " +
-	"jan feb mar apr jun jul aug sep sept oct nov dec abs s n стр рис")
+	"jan feb mar apr jun jul aug sep sept oct nov dec abs s n стр рис ст гл табл п пп ч т д кв корп")
 
 func set(words string) map[string]bool {
 	m := make(map[string]bool)

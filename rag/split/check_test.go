@@ -3,10 +3,13 @@ package split
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/clipperhouse/uax29/v2/graphemes"
 	"pgregory.net/rapid"
 
 	"github.com/waymarkhq/waymark/rag"
@@ -34,7 +37,7 @@ func mustSplit(t failer, o Options, text string, blocks []rag.Block) []Piece {
 // check asserts what the package promises of every text.
 func check(t failer, o Options, text string, pieces []Piece) {
 	t.Helper()
-	covered := 0
+	covered, starts := 0, clusterStarts(text)
 	for i, p := range pieces {
 		if p.Start < 0 || p.Start >= p.End || p.End > len(text) {
 			t.Fatalf("piece %d [%d:%d] is not a slice of %d bytes", i, p.Start, p.End, len(text))
@@ -57,12 +60,65 @@ func check(t failer, o Options, text string, pieces []Piece) {
 		if i > 0 && (p.Start <= pieces[i-1].Start || p.End <= pieces[i-1].End) {
 			t.Fatalf("piece %d [%d:%d] does not come after [%d:%d]", i, p.Start, p.End, pieces[i-1].Start, pieces[i-1].End)
 		}
+		if g := clusterCut(text, starts, p.Start, o.Tokens) + clusterCut(text, starts, p.End, o.Tokens); g != "" {
+			t.Fatalf("piece %d [%d:%d] cuts the cluster %q", i, p.Start, p.End, g)
+		}
+		checkParent(t, o, text, pieces, i)
 		if p.Start > covered {
 			requireSpace(t, text[covered:p.Start])
 		}
 		covered = p.End
 	}
 	requireSpace(t, text[covered:])
+}
+
+// clusterStarts are the borders of the grapheme clusters of a text.
+func clusterStarts(text string) []int {
+	starts := make([]int, 0, len(text)+1)
+	for it := graphemes.FromString(text); it.Next(); {
+		starts = append(starts, it.Start())
+	}
+	return append(starts, len(text))
+}
+
+// clusterCut is the grapheme cluster that is cut at i; "" if none is, or one that may be: larger than a piece, or with
+// white space at an end, which belongs to no piece.
+func clusterCut(text string, starts []int, i, tokens int) string {
+	n, found := slices.BinarySearch(starts, i)
+	if found {
+		return ""
+	}
+	cluster := text[starts[n-1]:starts[n]]
+	blank := func(s string) bool { return strings.TrimSpace(s) == "" }
+	first, _ := utf8.DecodeRuneInString(cluster)
+	if unicode.IsSpace(first) || blank(text[i:starts[n]]) || len(cluster) > tokens*maxBytesPerToken || EstimateTokens(cluster) > tokens {
+		return ""
+	}
+	return cluster
+}
+
+// checkParent asserts that parents hold their pieces, follow each other and are bounded.
+func checkParent(t failer, o Options, text string, pieces []Piece, i int) {
+	t.Helper()
+	p, parent := pieces[i], pieces[i].Parent
+	if o.Parent == 0 {
+		if parent != (Span{}) {
+			t.Fatalf("piece %d has the parent %v", i, parent)
+		}
+		return
+	}
+	if parent.Start > p.Start || parent.End < p.End || parent.Start < 0 || parent.End > len(text) {
+		t.Fatalf("piece %d [%d:%d] is not in its parent %v", i, p.Start, p.End, parent)
+	}
+	if n := EstimateTokens(text[parent.Start:parent.End]); n > o.Parent {
+		t.Fatalf("parent %v has %d tokens of at most %d", parent, n, o.Parent)
+	}
+	if i == 0 {
+		return
+	}
+	if before := pieces[i-1].Parent; before != parent && before.End > parent.Start {
+		t.Fatalf("parent %v reaches into %v", before, parent)
+	}
 }
 
 func requireSpace(t failer, s string) {
@@ -112,17 +168,27 @@ func blocksOf(t *rapid.T, text string) []rag.Block {
 	return blocks
 }
 
+// border is the next border of a grapheme cluster from i on: parsers cut none.
 func border(text string, i int) int {
 	i = min(i, len(text))
-	for !onBorder(text, i) {
-		i++
+	for it := graphemes.FromString(text); it.Next(); {
+		if it.Start() >= i {
+			return it.Start()
+		}
 	}
-	return i
+	return len(text)
 }
 
 func options(t *rapid.T) Options {
 	tokens := rapid.IntRange(MinTokens, 300).Draw(t, "tokens")
-	return Options{Tokens: tokens, Overlap: rapid.IntRange(0, tokens/2).Draw(t, "overlap"), MaxPieces: 1 << 20}
+	o := Options{
+		Mode: rapid.SampledFrom(Modes()).Draw(t, "mode"), Tokens: tokens,
+		Overlap: rapid.IntRange(0, tokens/2).Draw(t, "overlap"), MaxPieces: 1 << 20,
+	}
+	if rapid.Bool().Draw(t, "parents") {
+		o.Parent = tokens + rapid.IntRange(1, 1000).Draw(t, "parent")
+	}
+	return o
 }
 
 func TestEveryTextGivesBoundedPiecesThatCoverIt(t *testing.T) {
@@ -163,12 +229,17 @@ func FuzzSplit(f *testing.F) {
 	f.Add("Mr. Smith paid 3.14 dollars. He left.\n\nThe end.", 16, 8, 10)
 	f.Add("漢字。かな。ภาษาไทย", 20, 0, 3)
 	f.Add("a.)))))))))))))))))))))))))))))))))))))))))))) ", 16, 4, 0)
+	f.Add("# T\n\n| a | b |\n| 1 | 2 |\n\n```\nx := 1\n```\n\nЭто г. Москва. ภาษาไทยำำ", -1017, 5, 4)
 	f.Fuzz(func(t *testing.T, text string, tokens, overlap, cut int) {
+		mode, parent := Modes()[abs(cut)%4], abs(overlap)%3
 		if !utf8.ValidString(text) {
 			return // refused; see TestInvalidTextIsRefused
 		}
 		tokens = MinTokens + abs(tokens)%500
-		o := Options{Tokens: tokens, Overlap: abs(overlap) % (tokens/2 + 1), MaxPieces: 1 << 20}
+		o := Options{Mode: mode, Tokens: tokens, Overlap: abs(overlap) % (tokens/2 + 1), MaxPieces: 1 << 20}
+		if parent > 0 {
+			o.Parent = tokens + 200*parent
+		}
 		at := border(text, abs(cut)%(len(text)+1))
 		blocks := []rag.Block{{Start: 0, End: at, Kind: rag.BlockHeading, Heading: "A"}, {Start: at, End: len(text), Kind: rag.BlockList, Heading: "A"}}
 		check(t, o, text, mustSplit(t, o, text, blocks))

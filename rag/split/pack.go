@@ -6,65 +6,88 @@ import (
 	"github.com/waymarkhq/waymark/rag"
 )
 
-// unit is what the packer does not cut: a sentence, or a part of one that alone would be too large.
-type unit struct {
-	start, end int
-	tokens     int // of text[start:end]
-	heading    bool
-	block      *rag.Block
-}
-
 // packer fills pieces with units.
 //
 // units are those of the piece in hand. The last fresh ones of them stand in no piece yet; those before are the overlap.
 type packer struct {
 	Options
-	text   string
-	pieces []Piece
-	units  []unit
-	fresh  int
-	count  counter // of the text from the first to the last unit
-	block  *rag.Block
+	text    string
+	borders borders
+	before  int // pieces of the text that others have made
+	pieces  []Piece
+	units   []unit
+	fresh   int
+	count   counter // of the text from the first to the last unit
+	block   *rag.Block
+	opened  bool   // the block in hand has had a unit
+	past    []unit // of the piece before the one in hand, since the last hard border
 }
 
 // enter says which block the next units belong to. It ends the piece in hand if the border before the block is the
-// better place: before a heading unless the piece is tiny, and before a block that does not fit when the piece is half full.
+// better place: before a heading unless the piece is tiny, before a block that does not fit when the piece is half full,
+// and before code or a table that would stay whole in a piece of its own.
 func (p *packer) enter(b rag.Block) error {
-	p.block = &b
-	if p.fresh == 0 {
+	p.block, p.opened = &b, false
+	if !p.structured() || len(p.units) == 0 {
 		return nil
 	}
-	have := p.count.tokens()
-	if b.Kind == rag.BlockHeading {
-		if have < p.Tokens/4 || p.units[len(p.units)-1].heading {
+	if p.fresh > 0 && b.Kind == rag.BlockHeading {
+		if p.count.tokens() < p.tiny() || p.units[len(p.units)-1].heading {
 			return nil
 		}
-		return p.emit()
+		return p.emit(true)
 	}
-	if have < p.Tokens/2 {
+	if _, fits := p.fits(b.Start, b.End); fits {
+		return nil
+	}
+	whole := (b.Kind == rag.BlockCode || b.Kind == rag.BlockTable) && within(p.text[b.Start:b.End], p.Tokens)
+	if p.fresh > 0 && (whole || p.count.tokens() >= p.Tokens/2) {
+		if err := p.emit(true); err != nil {
+			return err
+		}
+	}
+	if !whole || len(p.units) == 0 {
 		return nil
 	}
 	if _, fits := p.fits(b.Start, b.End); fits {
 		return nil
 	}
-	return p.emit()
+	if p.fresh > 0 { // a heading that leaves no room
+		if err := p.emit(false); err != nil {
+			return err
+		}
+	}
+	p.restart(nil)
+	return nil
+}
+
+// within reports whether s has at most limit tokens.
+func within(s string, limit int) bool {
+	var c counter
+	return c.addUpTo(s, limit)
 }
 
 // push adds a unit of the current block, which has at most Tokens tokens.
 func (p *packer) push(u unit) error {
-	u.block, u.heading = p.block, p.block.Kind == rag.BlockHeading
+	u.block, u.heading, u.first = p.block, p.structured() && p.block.Kind == rag.BlockHeading, !p.opened
+	p.opened = true
+	if p.borders.hard(u) {
+		if err := p.cut(); err != nil {
+			return err
+		}
+	}
 	if p.fresh == 0 {
 		p.fitOverlap(u)
 	}
 	if !p.add(u) {
-		if err := p.emit(); err != nil {
+		if err := p.emit(true); err != nil {
 			return err
 		}
 		if p.fresh == 0 {
 			p.fitOverlap(u)
 		}
 		if !p.add(u) { // headings were carried over, and u leaves no room for them
-			if err := p.emit(); err != nil {
+			if err := p.emit(false); err != nil {
 				return err
 			}
 			p.restart(nil)
@@ -73,6 +96,48 @@ func (p *packer) push(u unit) error {
 	}
 	p.fresh++
 	return nil
+}
+
+// cut ends the piece in hand at a hard border.
+func (p *packer) cut() error {
+	if p.fresh > 0 {
+		p.lengthen()
+		if err := p.emit(false); err != nil {
+			return err
+		}
+	}
+	p.restart(nil)
+	p.past = p.past[:0]
+	return nil
+}
+
+// lengthen lets a short last piece repeat more of the one before it, up to half a piece: a few words alone are hard to
+// find and hard to understand.
+func (p *packer) lengthen() {
+	own := p.units[len(p.units)-p.fresh:]
+	if p.Overlap == 0 || !p.structured() || len(p.past) == 0 || p.count.tokens() >= p.Tokens/2 || sum(own) >= p.tiny() {
+		return
+	}
+	room := p.Tokens/2 - sum(own)
+	n := p.repeatable(p.past, room)
+	for n > 0 && p.past[len(p.past)-n].block.Heading != own[0].block.Heading {
+		n--
+	}
+	if n <= len(p.units)-p.fresh { // no more than the overlap
+		return
+	}
+	all := append(append([]unit(nil), p.past[len(p.past)-n:]...), own...)
+	var c counter
+	if c.addUpTo(p.text[all[0].start:all[len(all)-1].end], p.Tokens) {
+		p.units, p.count = all, c
+	}
+}
+
+func sum(units []unit) (tokens int) {
+	for _, u := range units {
+		tokens += u.tokens
+	}
+	return tokens
 }
 
 // add appends u if the piece stays within its tokens. To an empty piece it always does.
@@ -104,17 +169,17 @@ func (p *packer) restart(units []unit) {
 }
 
 // emit makes a piece of the units in hand. What stays in hand is what the next piece begins with: headings that would
-// end this piece and belong to what follows, else the overlap.
-func (p *packer) emit() error {
+// end this piece and belong to what follows (if carry is set), else the overlap.
+func (p *packer) emit(carry bool) error {
 	n := len(p.units)
 	carried := 0
-	for carried < p.fresh && p.units[n-1-carried].heading {
+	for carry && carried < p.fresh && p.units[n-1-carried].heading {
 		carried++
 	}
 	if carried == p.fresh { // nothing but headings: they are the piece
 		carried = 0
 	}
-	if len(p.pieces) == p.MaxPieces {
+	if p.before+len(p.pieces) >= p.MaxPieces {
 		return &Error{
 			Reason:  rag.ReasonTooManyChunks,
 			Message: fmt.Sprintf("the text gives more than %d chunks, the most that one document may have", p.MaxPieces),
@@ -122,6 +187,7 @@ func (p *packer) emit() error {
 	}
 	first, last := p.units[0], p.units[n-1-carried]
 	p.pieces = append(p.pieces, Piece{Start: first.start, End: last.end, Heading: first.block.Heading, Page: first.block.Page})
+	p.past = append(p.past[:0], p.units[:n-carried]...)
 	if carried > 0 {
 		p.restart(p.units[n-carried:])
 		p.fresh = carried
@@ -134,21 +200,30 @@ func (p *packer) emit() error {
 // flush makes a piece of what is left.
 func (p *packer) flush() error {
 	for p.fresh > 0 {
-		if err := p.emit(); err != nil {
+		if err := p.cut(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// overlap is how many of the last units the next piece repeats: as many as stay within one and a half times Overlap, but
-// never the whole piece and nothing above or with a heading.
+// overlap is how many of the last units the next piece repeats: as many as stay within one and a half times Overlap
+// (units of words: within Overlap), but never the whole piece and nothing above or with a heading.
 func (p *packer) overlap() int {
+	room := p.Overlap + p.Overlap/2
+	if p.Mode == ModeTokens {
+		room = p.Overlap
+	}
+	return p.repeatable(p.units, room)
+}
+
+// repeatable is how many of the last units a piece behind them may repeat within room tokens.
+func (p *packer) repeatable(units []unit, room int) int {
 	n, tokens := 0, 0
-	for n < len(p.units)-1 {
-		u := p.units[len(p.units)-1-n]
+	for n < len(units)-1 {
+		u := units[len(units)-1-n]
 		tokens += u.tokens
-		if u.heading || tokens > p.Overlap+p.Overlap/2 {
+		if u.heading || tokens > room {
 			break
 		}
 		n++
@@ -161,7 +236,7 @@ func (p *packer) fitOverlap(u unit) {
 	if len(p.units) == 0 {
 		return
 	}
-	if u.heading || p.units[len(p.units)-1].block.Heading != u.block.Heading {
+	if p.structured() && (u.heading || p.units[len(p.units)-1].block.Heading != u.block.Heading) {
 		p.restart(nil)
 		return
 	}

@@ -17,7 +17,8 @@ type segmenter struct {
 	ctx      context.Context
 	text     string
 	limit    int
-	fragment int    // tokens of the units that a line or sentence above the limit is cut into
+	fragment int // tokens of the units that a line or sentence above the limit is cut into
+	mode     Mode
 	scratch  []byte // of the sentence finder
 	steps    int
 }
@@ -26,11 +27,13 @@ type segmenter struct {
 type level func(s *segmenter, start, end int, yield func(start, end int) error) error
 
 // levels of a block: in lists, tables and code a line says more than a sentence.
-func levels(k rag.BlockKind) []level {
-	switch k {
-	case rag.BlockList:
+func levels(m Mode, k rag.BlockKind) []level {
+	switch {
+	case m == ModeTokens:
+		return []level{(*segmenter).words, (*segmenter).clusters, (*segmenter).runes}
+	case k == rag.BlockList:
 		return []level{(*segmenter).lines, (*segmenter).sentences, (*segmenter).words, (*segmenter).clusters, (*segmenter).runes}
-	case rag.BlockTable, rag.BlockCode:
+	case k == rag.BlockTable, k == rag.BlockCode:
 		return []level{(*segmenter).lines, (*segmenter).words, (*segmenter).clusters, (*segmenter).runes}
 	}
 	return []level{(*segmenter).sentences, (*segmenter).lines, (*segmenter).words, (*segmenter).clusters, (*segmenter).runes}
@@ -38,7 +41,7 @@ func levels(k rag.BlockKind) []level {
 
 // units yields the units of a block in order; between them is only white space.
 func (s *segmenter) units(b rag.Block, yield func(unit) error) error {
-	return s.refine(b.Start, b.End, levels(b.Kind), yield)
+	return s.refine(b.Start, b.End, levels(s.mode, b.Kind), yield)
 }
 
 // refine cuts text[start:end] at the first level, and what is then still above the limit at the next.
@@ -74,20 +77,25 @@ func (s *segmenter) lines(start, end int, yield func(start, end int) error) erro
 	return nil
 }
 
-// words yields runs of words of about fragment tokens; a word above that alone.
+// words yields runs of words of at most fragment tokens; a word above that alone.
 func (s *segmenter) words(start, end int, yield func(start, end int) error) error {
-	f := fragments{segmenter: s, start: start, yield: yield}
-	for it := words.FromString(s.text[start:end]); it.Next(); {
-		if err := f.add(start+it.Start(), start+it.End(), trailing(it.Value())); err != nil {
+	f := fragments{segmenter: s, start: start, apart: wordsApart, yield: yield}
+	borders, from := clusterBorders{text: s.text[start:end]}, 0
+	for it := words.FromString(borders.text); it.Next(); {
+		if !borders.at(it.End()) {
+			continue
+		}
+		if err := f.add(start+from, start+it.End(), trailing(borders.text[from:it.End()])); err != nil {
 			return err
 		}
+		from = it.End()
 	}
 	return f.flush(end)
 }
 
-// clusters yields runs of grapheme clusters of about fragment tokens.
+// clusters yields runs of grapheme clusters of at most fragment tokens.
 func (s *segmenter) clusters(start, end int, yield func(start, end int) error) error {
-	f := fragments{segmenter: s, start: start, yield: yield}
+	f := fragments{segmenter: s, start: start, apart: clustersApart, yield: yield}
 	for it := graphemes.FromString(s.text[start:end]); it.Next(); {
 		if err := f.add(start+it.Start(), start+it.End(), false); err != nil {
 			return err
@@ -96,9 +104,9 @@ func (s *segmenter) clusters(start, end int, yield func(start, end int) error) e
 	return f.flush(end)
 }
 
-// runes yields runs of runes of about fragment tokens: the last resort, for a cluster above the limit.
+// runes yields runs of runes of at most fragment tokens: the last resort, for a cluster above the limit.
 func (s *segmenter) runes(start, end int, yield func(start, end int) error) error {
-	f := fragments{segmenter: s, start: start, yield: yield}
+	f := fragments{segmenter: s, start: start, apart: clustersApart, yield: yield}
 	for i, r := range s.text[start:end] {
 		if err := f.add(start+i, start+i+utf8.RuneLen(r), false); err != nil {
 			return err
@@ -107,10 +115,18 @@ func (s *segmenter) runes(start, end int, yield func(start, end int) error) erro
 	return f.flush(end)
 }
 
+// A fragment also ends where the text chooses, at one in so many places: after an edit the fragments are soon the same
+// again.
+const (
+	wordsApart    = 8
+	clustersApart = 32
+)
+
 // fragments joins neighbours while they stay within fragment tokens.
 type fragments struct {
 	*segmenter
 	start   int // of the fragment in hand
+	apart   int
 	count   counter
 	appends int // in a row of what trails
 	yield   func(start, end int) error
@@ -131,7 +147,7 @@ func (f *fragments) add(start, end int, trails bool) error {
 		return nil
 	}
 	f.appends = 0
-	if fits {
+	if fits && (trails || start == f.start || !chosen(f.text, start, 1, f.apart)) {
 		f.count = c
 		return nil
 	}

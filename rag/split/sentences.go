@@ -12,11 +12,14 @@ import (
 // ends nothing.
 func (s *segmenter) sentences(start, end int, yield func(start, end int) error) error {
 	s.scratch = unwrap(s.scratch[:0], s.text[start:end])
-	from := start
+	from, borders := start, clusterBorders{text: s.text[start:end]}
 	for it := sentences.FromBytes(s.scratch); it.Next(); {
 		stop := start + it.End()
 		// The bound keeps a text of nothing but initials from becoming one sentence.
 		if stop < end && stop-from < s.limit*maxBytesPerToken/4 && endsInAbbreviation(s.text[from:stop], s.text[stop:end]) {
+			continue
+		}
+		if !borders.at(it.End()) {
 			continue
 		}
 		if err := yield(from, stop); err != nil {

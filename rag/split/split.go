@@ -1,26 +1,30 @@
 // Package split cuts an extracted text into pieces for embedding: about so many tokens each, along its structure.
 //
 // A piece ends where a block ends if it can, else where a sentence ends, else a line, else a word, else a grapheme
-// cluster; only a cluster that is larger than a piece is cut between runes. What holds for every text, however odd:
+// cluster; only a cluster that is larger than a piece is cut between runes. Code and tables that fit into a piece stay
+// whole. Other modes look at sentences, words or pages first. What holds in every mode, for every text, however odd:
 //
 //   - a piece is a slice of the text on rune borders, begins and ends with something visible, and has at most
 //     Options.Tokens tokens as EstimateTokens counts them, so at most 16 times as many bytes;
 //   - pieces begin and end in ascending order, and together cover all but white space;
-//   - each piece but the first repeats the whole sentences before it that come to about Options.Overlap tokens, as far
-//     as they belong to the same heading and leave room;
+//   - a piece repeats the whole sentences before it that come to about Options.Overlap tokens, as far as they belong to
+//     the same heading and leave room; none is repeated across a hard border;
+//   - behind a hard border the pieces depend on nothing before it: headings, pages and places that the text itself
+//     chooses (type borders), so that an edit changes the pieces near it only;
 //   - the same text, blocks and options give the same pieces; time is linear in the length of the text.
 package split
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/waymarkhq/waymark/rag"
 )
 
 // Version of the rules. A change that gives any text other pieces changes it: it is part of Settings.
-const Version = "split/1"
+const Version = "split/2"
 
 // Defaults and limits of Options.
 const (
@@ -32,13 +36,36 @@ const (
 	MaxTokens = 8_192
 )
 
+// Mode says what decides where a piece ends.
+type Mode string
+
+// Modes.
+const (
+	// ModeStructure prefers headings and blocks, then sentences. The default.
+	ModeStructure Mode = "structure"
+	// ModeSentence fills pieces with whole sentences (in lists, tables and code: lines), across headings and blocks.
+	ModeSentence Mode = "sentence"
+	// ModeTokens fills pieces with words up to their limit, whatever they say.
+	ModeTokens Mode = "tokens"
+	// ModePage is ModeStructure with pieces that never reach into another page. Without pages there is no difference.
+	ModePage Mode = "page"
+)
+
+// Modes are all of them, the default first.
+func Modes() []Mode { return []Mode{ModeStructure, ModeSentence, ModeTokens, ModePage} }
+
 // Options of a Splitter.
 type Options struct {
+	// Mode is ModeStructure if it is empty.
+	Mode Mode
 	// Tokens is the most that a piece may have, MinTokens to MaxTokens. Pieces of long prose come close to it.
 	Tokens int
 	// Overlap is about how many tokens a piece repeats of the one before: 0 to half of Tokens. Whole sentences are
 	// repeated, so it may be exceeded by half, or not be reached.
 	Overlap int
+	// Parent is the most tokens that the parent of a piece may have: more than Tokens, at most MaxTokens. The text is cut
+	// into parents first, and each of them into pieces, which never reach into another parent. 0: pieces have no parents.
+	Parent int
 	// MaxPieces is the most pieces that a text may have; 0 means DefaultMaxPieces. It changes no piece.
 	MaxPieces int
 }
@@ -49,7 +76,12 @@ type Piece struct {
 	End     int
 	Heading string // breadcrumb of the first block in it
 	Page    int    // of the first block in it; 0 if the format has none
+	// Parent is the slice of the text around the piece that is worth reading with it; zero without Options.Parent.
+	Parent Span
 }
+
+// Span is the slice [Start:End] of a text, in bytes.
+type Span struct{ Start, End int }
 
 // Splitter cuts texts into pieces. It is safe for concurrent use.
 type Splitter interface {
@@ -74,11 +106,18 @@ func New(o Options) (Splitter, error) {
 	if o.MaxPieces == 0 {
 		o.MaxPieces = DefaultMaxPieces
 	}
+	if o.Mode == "" {
+		o.Mode = ModeStructure
+	}
 	switch {
+	case !slices.Contains(Modes(), o.Mode):
+		return nil, fmt.Errorf("split: mode is %q, not one of %v", o.Mode, Modes())
 	case o.Tokens < MinTokens || o.Tokens > MaxTokens:
 		return nil, fmt.Errorf("split: tokens is %d, not between %d and %d", o.Tokens, MinTokens, MaxTokens)
 	case o.Overlap < 0 || o.Overlap > o.Tokens/2:
 		return nil, fmt.Errorf("split: overlap is %d, not between 0 and half of tokens (%d)", o.Overlap, o.Tokens/2)
+	case o.Parent != 0 && (o.Parent <= o.Tokens || o.Parent > MaxTokens):
+		return nil, fmt.Errorf("split: parent is %d, neither 0 nor above tokens (%d) and at most %d", o.Parent, o.Tokens, MaxTokens)
 	case o.MaxPieces < 1:
 		return nil, fmt.Errorf("split: max pieces is %d, not at least 1", o.MaxPieces)
 	}
@@ -88,32 +127,55 @@ func New(o Options) (Splitter, error) {
 type splitter struct{ Options }
 
 func (s *splitter) Settings() string {
-	return fmt.Sprintf("%s tokens=%d overlap=%d", Version, s.Tokens, s.Overlap)
+	settings := fmt.Sprintf("%s mode=%s tokens=%d overlap=%d", Version, s.Mode, s.Tokens, s.Overlap)
+	if s.Parent > 0 {
+		settings += fmt.Sprintf(" parent=%d", s.Parent)
+	}
+	return settings
 }
 
 func (s *splitter) Split(ctx context.Context, text string, blocks []rag.Block) ([]Piece, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("split: the text is not valid UTF-8")
 	}
-	p := &packer{Options: s.Options, text: text}
-	seg := &segmenter{ctx: ctx, text: text, limit: s.Tokens, fragment: max(1, s.Tokens/8)}
-	err := eachBlock(text, blocks, func(b rag.Block) error {
-		b.Start, b.End = trim(text, b.Start, b.End)
-		if b.Start == b.End {
-			return nil
-		}
-		if err := p.enter(b); err != nil {
-			return err
-		}
-		return seg.units(b, p.push)
-	})
-	if err == nil {
-		err = p.flush()
-	}
+	whole, err := wholeBlocks(text, blocks)
 	if err != nil {
 		return nil, err
 	}
+	if s.Parent > 0 {
+		return s.family(ctx, text, whole)
+	}
+	return pack(ctx, s.Options, 0, anchorPieces*s.Tokens, text, whole)
+}
+
+// pack cuts what lies in the blocks, of a text that has given before pieces already.
+func pack(ctx context.Context, o Options, before, apart int, text string, blocks []rag.Block) ([]Piece, error) {
+	p := &packer{Options: o, text: text, before: before, borders: borders{Options: o, text: text, apart: apart}}
+	seg := &segmenter{ctx: ctx, text: text, limit: o.Tokens, fragment: max(1, o.Tokens/8), mode: o.Mode}
+	for _, b := range blocks {
+		if err := p.enter(b); err != nil {
+			return nil, err
+		}
+		if err := seg.units(b, p.push); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.flush(); err != nil {
+		return nil, err
+	}
 	return p.pieces, nil
+}
+
+// wholeBlocks are the blocks and what lies between them, without white space at their ends.
+func wholeBlocks(text string, blocks []rag.Block) ([]rag.Block, error) {
+	whole := make([]rag.Block, 0, len(blocks)+1)
+	err := eachBlock(text, blocks, func(b rag.Block) error {
+		if b.Start, b.End = trim(text, b.Start, b.End); b.Start < b.End {
+			whole = append(whole, b)
+		}
+		return nil
+	})
+	return whole, err
 }
 
 // eachBlock calls yield for every block and for what lies between them.

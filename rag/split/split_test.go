@@ -16,6 +16,7 @@ import (
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []Options{
 		{}, {Tokens: MinTokens - 1}, {Tokens: MaxTokens + 1}, {Tokens: 200, Overlap: -1}, {Tokens: 200, Overlap: 101}, {Tokens: 200, MaxPieces: -1},
+		{Mode: "pages", Tokens: 200}, {Tokens: 200, Parent: 200}, {Tokens: 200, Parent: -1}, {Tokens: 200, Parent: MaxTokens + 1},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v was accepted", o)
@@ -28,14 +29,15 @@ func TestOptionsAreChecked(t *testing.T) {
 
 func TestSettingsNameWhatChangesPieces(t *testing.T) {
 	settings := map[string]bool{}
-	for _, o := range []Options{{Tokens: 200, Overlap: 30}, {Tokens: 201, Overlap: 30}, {Tokens: 200, Overlap: 31}} {
+	for _, o := range []Options{{Tokens: 200, Overlap: 30}, {Tokens: 201, Overlap: 30}, {Tokens: 200, Overlap: 31},
+		{Mode: ModePage, Tokens: 200, Overlap: 30}, {Tokens: 200, Overlap: 30, Parent: 1000}, {Mode: ModeStructure, Tokens: 200, Overlap: 30}} {
 		s, err := New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		settings[s.Settings()] = true
 	}
-	if len(settings) != 3 || !settings["split/1 tokens=200 overlap=30"] {
+	if len(settings) != 5 || !settings["split/2 mode=structure tokens=200 overlap=30"] || !settings["split/2 mode=structure tokens=200 overlap=30 parent=1000"] {
 		t.Errorf("settings are %v", settings)
 	}
 }
