@@ -90,6 +90,9 @@ const (
 
 var legalPrefix = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
+// MinInSyncReplicas is the setting that says how many replicas acknowledge a record.
+const MinInSyncReplicas = "min.insync.replicas"
+
 // TopicSpec is what one topic has to be.
 type TopicSpec struct {
 	Name        string
@@ -171,7 +174,7 @@ func (o PlanOptions) settings(policy string, retention time.Duration) map[string
 	}
 	if o.Replication >= 3 {
 		// An acknowledged record survives the loss of one broker, and no broker that missed it may lead.
-		c["min.insync.replicas"] = "2"
+		c[MinInSyncReplicas] = "2"
 		c["unclean.leader.election.enable"] = "false"
 	}
 	return c
