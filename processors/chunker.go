@@ -18,7 +18,7 @@ import (
 
 // Names of the stages, as failures and events carry them.
 const (
-	StageChunker     = "chunker"
+	StageChunker     = rag.StageChunker
 	StageEmbedder    = "embedder"
 	StageIndexer     = "indexer"
 	StageTracker     = "tracker"

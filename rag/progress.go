@@ -53,9 +53,12 @@ const (
 	ClassOutage    Class = "outage"
 )
 
+// StageChunker is the name of the stage that speaks of a version first.
+const StageChunker = "chunker"
+
 // Failure says why a version died or waits for a retry.
 type Failure struct {
-	Stage   string // chunker, embedder, indexer
+	Stage   string // chunker (StageChunker), embedder, indexer
 	Class   Class
 	Reason  string // one of the Reason constants; stable, for machines
 	Message string // one sentence for people

@@ -26,6 +26,7 @@ const (
 	ReasonEmbedderRefused = "embedder_refused"
 	ReasonStoreRefused    = "store_refused"
 	ReasonAttemptsSpent   = "attempts_spent"
+	ReasonTooManyVersions = "too_many_versions"
 	ReasonUnknownFormat   = "unknown_format"
 	ReasonBlobMissing     = "blob_missing" // the content travelled by reference, and the blob store does not have it
 	ReasonBlobCorrupt     = "blob_corrupt" // what the blob store has is not what was written

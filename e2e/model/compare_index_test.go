@@ -46,6 +46,9 @@ func (h *history) anyProgress() {
 	case "verdict":
 		rec.Status = pick(h, "status", []string{"dead", "retry", "retry", "unchanged", "superseded"})
 		rec.Base = h.doc.model.Served.VG.V
+		if rec.Status == "dead" || rec.Status == "retry" {
+			rec.Stage = pick(h, "stage", []string{"", "embedder"})
+		}
 	}
 	h.append(rec)
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,7 +63,7 @@ func progressOf(rec *Rec) rag.Progress {
 		p.Kind, p.Count, p.ContentIdentity = rag.ProgressManifest, rec.N, identityHash(rec.Content)
 	case "verdict":
 		p.Kind, p.Status, p.Base = rag.ProgressVerdict, statusOf(rec.Status), rag.Version(rec.Base)
-		p.Failure = &rag.Failure{Stage: "model", Class: rag.ClassTransient, Reason: rec.Status}
+		p.Failure = &rag.Failure{Stage: cmp.Or(rec.Stage, rag.StageChunker), Class: rag.ClassTransient, Reason: rec.Status}
 	case "delete":
 		p.Kind = rag.ProgressDelete
 	case "receipt":
@@ -138,7 +139,7 @@ func tellDoc(r *DocRow) string {
 	for d, step := range r.Due {
 		due[removalOf(d)] = at(step)
 	}
-	return fmt.Sprintf("applied %d fence %d floor %d served %v n%d %x\nwork %v\nfinals %v\ndue %v", r.Applied+1, r.Fence, r.Floor,
+	return fmt.Sprintf("applied %d fence %d floor %d heard %d served %v n%d %x\nwork %v\nfinals %v\ndue %v", r.Applied+1, r.Fence, r.Floor, r.Heard,
 		revision(r.Served.VG), r.Served.N, identityIf(r.Served.N > 0, r.Served.Content), work, finals, due)
 }
 
@@ -159,7 +160,7 @@ func tellLedgerDoc(r *ledger.DocumentRow) string {
 	for id, f := range r.Finals {
 		finals[id] = fmt.Sprintf("%v %s a%d by %d", f.Revision, f.Status, f.Attempt, f.Cause)
 	}
-	return fmt.Sprintf("applied %d fence %d floor %d served %v n%d %x\nwork %v\nfinals %v\ndue %v", r.Applied, r.Fence, r.Floor,
+	return fmt.Sprintf("applied %d fence %d floor %d heard %d served %v n%d %x\nwork %v\nfinals %v\ndue %v", r.Applied, r.Fence, r.Floor, r.Heard,
 		r.Served.Revision, r.Served.Count, r.Served.ContentIdentity, work, finals, maps.Clone(r.Due))
 }
 

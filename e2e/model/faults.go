@@ -126,6 +126,9 @@ func (s *Sim) apply(e Ev) {
 	case "delay": // its sends do not land for a while
 		pod.delayed = s.now + e.B
 		s.count("delay")
+	case "stall":
+		pod.stalled = s.now + e.B
+		s.count("stall")
 	case "rebalance":
 		s.count("rebalance")
 		s.rebalance(s.groups[e.A%len(s.groups)])

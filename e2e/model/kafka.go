@@ -51,9 +51,10 @@ type Rec struct {
 	Att     int // automatic attempt
 	N, Idx  int // number of chunks; index of this chunk
 	Status  string
-	Origin  int  // documents: offset+1 in the partition that it was forwarded from
-	Base    int  // unchanged: the served version that it was compared with
-	Raw     *Rec // letter, replay: the document record
+	Stage   string // of a verdict: who gives it, if not the chunker
+	Origin  int    // documents: offset+1 in the partition that it was forwarded from
+	Base    int    // unchanged: the served version that it was compared with
+	Raw     *Rec   // letter, replay: the document record
 	Due     DueRemoval
 	Row     Row // table record
 }

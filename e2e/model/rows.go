@@ -58,6 +58,7 @@ type DocRow struct {
 	Applied int // offset of the last index record applied (one log per document)
 	Fence   int
 	Floor   int // highest version whose final was forgotten
+	Heard   int // highest version of which the chunker has spoken: it speaks in the order of versions
 	Served  Served
 	Work    map[VG]Work
 	Finals  map[string]Final // by message id
@@ -111,6 +112,7 @@ func (r *DocRow) Clone() Row {
 func (r *DocRow) mergeByFields(b *DocRow) *DocRow {
 	c := r.Clone().(*DocRow)
 	c.Applied, c.Fence, c.Floor = max(r.Applied, b.Applied), max(r.Fence, b.Fence), max(r.Floor, b.Floor)
+	c.Heard = max(r.Heard, b.Heard)
 	if c.Served.VG.less(b.Served.VG) {
 		c.Served = b.Served
 	}

@@ -1,14 +1,30 @@
 package model
 
+import "sort"
+
 // fenceAllows: may a chunk of this version still be written?
 func (s *Sim) fenceAllows(row *DocRow, msg string, vg VG) bool {
-	return s.drop(RuleFenceBeforeWrite) || vg.V >= row.Fence && !row.ended(msg, vg)
+	return s.drop(RuleFenceBeforeWrite) || vg.V >= row.Fence && !row.ended(msg, vg) && !s.forgotten(row, vg)
 }
 
 // ended: the last word on the version was said in this generation.
 func (r *DocRow) ended(msg string, vg VG) bool {
 	f, ok := r.Finals[msg]
 	return ok && !f.VG.less(vg)
+}
+
+// forgotten: the last word on the version was said and forgotten; nothing is said any more. Replays are never forgotten.
+func (s *Sim) forgotten(row *DocRow, vg VG) bool {
+	_, working := row.Work[vg]
+	return vg.G == 0 && vg.V <= row.Floor && !working && s.fix(H16) && (vg.V < row.Fence || s.fix(H15))
+}
+
+// hear notes of which versions the chunker has spoken. Its first words on them come in their order, whatever overtakes
+// them on the other topics.
+func (r *DocRow) hear(rec *Rec) {
+	if rec.VG.G == 0 && (rec.Kind == "manifest" || rec.Kind == "delete" || rec.Kind == "verdict" && rec.Stage == "") {
+		r.Heard = max(r.Heard, rec.VG.V)
+	}
 }
 
 // final records the last word on a version; a word once said in a generation is never changed.
@@ -23,23 +39,23 @@ func (s *Sim) final(row *DocRow, msg string, vg VG, status, cause string, att in
 	}
 }
 
-// forgetFinals: as for message ids. A version at or above the fence and a replayed one are never forgotten.
+// forgetFinals: as for message ids. A replayed version is never forgotten, nor one at or above the fence as long as an
+// earlier one may still be new.
 func (s *Sim) forgetFinals(row *DocRow, committed string) {
-	for s.cfg.Keep > 0 && len(row.Finals) > s.cfg.Keep {
-		oldest := ""
-		for m, f := range row.Finals {
-			if f.VG.G > 0 && s.fix(H18) {
-				continue
-			}
-			if oldest == "" || f.VG.less(row.Finals[oldest].VG) {
-				oldest = m
-			}
+	ids := sortedKeys(row.Finals)
+	if s.cfg.Keep == 0 || len(ids) <= s.cfg.Keep {
+		return
+	}
+	sort.SliceStable(ids, func(i, j int) bool { return row.Finals[ids[i]].VG.less(row.Finals[ids[j]].VG) })
+	for _, m := range ids[:len(ids)-s.cfg.Keep] {
+		f := row.Finals[m]
+		if f.VG.G > 0 && s.fix(H18) {
+			continue
 		}
-		f, ok := row.Finals[oldest]
-		if !ok || f.Cause >= committed || f.VG.V >= row.Fence && s.fix(H15) {
+		if f.Cause >= committed || f.VG.V >= row.Fence && f.VG.V > row.Heard && s.fix(H22) {
 			return
 		}
-		delete(row.Finals, oldest)
+		delete(row.Finals, m)
 		row.Floor = max(row.Floor, f.VG.V)
 	}
 }
@@ -115,6 +131,7 @@ func (s *Sim) ruleIndex(row *DocRow, rec *Rec, cause string, off int) (nrow *Doc
 		}
 		row.Applied = max(off, row.Applied)
 	}
+	row.hear(rec)
 	switch rec.Kind {
 	case "removed":
 		s.removed(row, rec)
@@ -126,10 +143,10 @@ func (s *Sim) ruleIndex(row *DocRow, rec *Rec, cause string, off int) (nrow *Doc
 	if row.ended(rec.Msg, vg) {
 		return row, s.again(row, cause)
 	}
+	if s.forgotten(row, vg) {
+		return row, nil
+	}
 	if below {
-		if _, working := row.Work[vg]; !working && vg.G == 0 && vg.V <= row.Floor && s.fix(H16) {
-			return row, nil
-		}
 		s.final(row, rec.Msg, vg, "superseded", cause, rec.Att)
 		s.schedule(row, true, vg)
 		return row, nil
@@ -168,7 +185,7 @@ func (s *Sim) removed(row *DocRow, rec *Rec) {
 // receipt: chunks that the store has acknowledged.
 func (s *Sim) receipt(row *DocRow, rec *Rec, cause string) []DueRemoval {
 	vg, below := rec.VG, rec.VG.V < row.Fence
-	if row.ended(rec.Msg, vg) || below {
+	if row.ended(rec.Msg, vg) || below || s.forgotten(row, vg) {
 		if row.Served.VG == vg {
 			return s.again(row, cause)
 		}

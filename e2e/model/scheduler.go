@@ -32,6 +32,9 @@ func (s *Sim) actions(acts []action) []action {
 		awake := pod.up && pod.paused <= s.now
 		if pod.up && pod.delayed <= s.now {
 			for t := range pod.queues {
+				if t == TProgress && pod.stalled > s.now {
+					continue
+				}
 				for p := range pod.queues[t] {
 					if len(pod.queues[t][p]) > 0 {
 						add(aAck, func() {
@@ -309,7 +312,7 @@ func (s *Sim) pick(acts []action) action {
 // somethingDue: a row still waits for its time, or a pod for its restart.
 func (s *Sim) somethingDue() bool {
 	for _, pod := range s.pods {
-		if !pod.up || pod.paused > s.now || pod.delayed > s.now {
+		if !pod.up || pod.paused > s.now || pod.delayed > s.now || pod.stalled > s.now {
 			return true
 		}
 		for _, pc := range pod.pcs {

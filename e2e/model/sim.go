@@ -106,6 +106,7 @@ type Pod struct {
 	killAt   int
 	expelled bool // its session expired while it was paused
 	delayed  int  // until: its sends do not land
+	stalled  int  // until: those to progress do not, and others do
 }
 
 func (p *Pod) String() string { return p.name }

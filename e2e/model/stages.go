@@ -47,9 +47,9 @@ func handleEmbedder(s *Sim, t *Task) {
 	var o out
 	switch {
 	case s.poison(rec.Content, 'Q') && rec.Idx == 1:
-		o = s.verdict(&Rec{Doc: rec.Doc, Content: rec.Content}, rec.Msg, rec.VG, rec.Att, "dead", 0)[0]
+		o = s.failed("embedder", rec, "dead")
 	case s.embedFails(rec.Doc):
-		o = s.verdict(&Rec{Doc: rec.Doc, Content: rec.Content}, rec.Msg, rec.VG, rec.Att, "retry", 0)[0]
+		o = s.failed("embedder", rec, "retry")
 	default:
 		if s.mut(MutCacheHitSaysNothing) && t.pc.pod.cache[rec.Key] {
 			t.acked()
@@ -65,6 +65,13 @@ func handleEmbedder(s *Sim, t *Task) {
 	}
 	s.emit(t, []out{o})
 	t.acked()
+}
+
+// failed is the verdict of a stage that has one chunk in hand.
+func (s *Sim) failed(stage string, chunk *Rec, status string) out {
+	o := s.verdict(&Rec{Doc: chunk.Doc, Content: chunk.Content}, chunk.Msg, chunk.VG, chunk.Att, status, 0)[0]
+	o.rec.Stage = stage
+	return o
 }
 
 func (s *Sim) embedFails(doc string) bool {
@@ -190,15 +197,15 @@ func handleBatch(s *Sim, t *Task) {
 			goto retry
 		case "outage":
 			if s.mut(MutOutageIsAttempt) {
-				outs = append(outs, s.verdict(&Rec{Doc: rec.Doc, Content: rec.Content}, rec.Msg, rec.VG, rec.Att, "retry", 0)[0])
+				outs = append(outs, s.failed("indexer", rec, "retry"))
 				continue
 			}
 			t.wait(func() bool { return s.now >= s.storeDown })
 			goto retry
 		case "transient":
-			outs = append(outs, s.verdict(&Rec{Doc: rec.Doc, Content: rec.Content}, rec.Msg, rec.VG, rec.Att, "retry", 0)[0])
+			outs = append(outs, s.failed("indexer", rec, "retry"))
 		case "rejected":
-			outs = append(outs, s.verdict(&Rec{Doc: rec.Doc, Content: rec.Content}, rec.Msg, rec.VG, rec.Att, "dead", 0)[0])
+			outs = append(outs, s.failed("indexer", rec, "dead"))
 		}
 	}
 	for _, v := range order {

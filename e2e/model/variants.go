@@ -56,13 +56,14 @@ const (
 	H12 Hole = "H12" // with H4: rows merge field by field; a deleted entry comes back by every merge
 	H13 Hole = "H13" // a forgotten message id makes an old position new
 	H14 Hole = "H14" // a forwarded record comes again after its id was forgotten: old content wins
-	H15 Hole = "H15" // the final of a dead version above the fence is forgotten
+	H15 Hole = "H15" // a late word on a forgotten version at or above the fence says a second final
 	H16 Hole = "H16" // a late word on a forgotten version says a second final
 	H17 Hole = "H17" // the tracker's row is keyed by message id alone: two documents share it
 	H18 Hole = "H18" // the final of a replayed version is forgotten: a late word says a second one
 	H19 Hole = "H19" // a reused id is not recognised on a redelivery, once the id's first use was forgotten
 	H20 Hole = "H20" // offsets of the commands are reset: an operator's replay runs again
 	H21 Hole = "H21" // a command takes whatever failure waits: the second of two replays the failure of the first's replay
+	H22 Hole = "H22" // the final of a version is forgotten before the chunker has spoken of an earlier one
 
 	allHoles Hole = "all"
 )
@@ -138,6 +139,7 @@ func Scenarios() []Scenario {
 		{H10, 0, []Ev{{50, "put", 0, 0, "A1"}, {250, "reuse", 0, 0, "B1"}, {400, "replay", 0, 1, ""}, {480, "put", 0, 0, "A1"}}},
 		{H3c, 0, stalledTable()},
 		{H19, 2, crashAfterReuse()},
+		{H22, 2, stalledProgress()},
 		{H21, 0, []Ev{{50, "put", 0, 0, "P1"}, {250, "replay", 0, 0, ""}, {450, "stale replay", 0, 0, ""}}},
 	}
 }
@@ -149,6 +151,18 @@ func stalledTable() []Ev {
 		for _, pod := range []string{"indexer0", "indexer1", "indexer2"} {
 			evs = append(evs, Ev{at, "delay", 0, 145, pod})
 		}
+	}
+	return evs
+}
+
+// stalledProgress: what the chunkers say of the first version is late, and later ones die at the embedder meanwhile.
+func stalledProgress() []Ev {
+	evs := []Ev{{60, "put", 0, 0, "P1"}}
+	for _, pod := range []string{"chunker0", "chunker1", "chunker2"} {
+		evs = append(evs, Ev{40, "stall", 0, 400, pod})
+	}
+	for i := range 5 {
+		evs = append(evs, Ev{80 + 20*i, "put", 0, 0, "Q1"})
 	}
 	return evs
 }

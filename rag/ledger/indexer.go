@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/mutant"
@@ -50,6 +53,7 @@ func ApplyProgress(row *DocumentRow, p rag.Progress, cause rag.Version, now time
 	}
 	c := change{row: row.clone(), p: p, cause: cause, now: now, settings: s}
 	c.row.Applied = cause
+	c.hear()
 	switch p.Kind {
 	case rag.ProgressRemoved:
 		c.removed()
@@ -58,6 +62,7 @@ func ApplyProgress(row *DocumentRow, p rag.Progress, cause rag.Version, now time
 	case rag.ProgressManifest, rag.ProgressDelete, rag.ProgressVerdict:
 		c.word()
 	}
+	c.bound()
 	return c.row
 }
 
@@ -70,6 +75,42 @@ type change struct {
 	settings Settings
 }
 
+// hear notes of which versions the chunker has spoken. Words on a version that come from the stages behind it may overtake
+// what the chunker says of an earlier one; its own words, which share a partition of one topic, do not.
+func (c *change) hear() {
+	if c.p.Revision.Generation > 0 {
+		return
+	}
+	switch c.p.Kind {
+	case rag.ProgressManifest, rag.ProgressDelete:
+	case rag.ProgressVerdict:
+		failed := c.p.Status == rag.StatusDead || c.p.Status == rag.StatusRetrying
+		if failed && (c.p.Failure == nil || c.p.Failure.Stage != rag.StageChunker) {
+			return
+		}
+	default:
+		return
+	}
+	c.row.Heard = max(c.row.Heard, c.p.Revision.Version)
+}
+
+// MaxInWork is the number of versions of one document that may be in work at once. A row that holds more would come near
+// the limit of a record, and one that cannot be written stops its partition.
+const MaxInWork = 10_000
+
+// bound ends the earliest version in work where there are too many: the later ones are what will be served.
+func (c *change) bound() {
+	if len(c.row.Work) <= MaxInWork {
+		return
+	}
+	rev := slices.MinFunc(slices.Collect(maps.Keys(c.row.Work)), compareRevisions)
+	w := c.row.Work[rev]
+	c.final(w.MessageID, Final{Revision: rev, Partition: w.Partition, Status: rag.StatusDead, Attempt: w.Attempt, FirstFailed: c.p.At,
+		Failure: &rag.Failure{Stage: "indexer", Class: rag.ClassMessage, Reason: rag.ReasonTooManyVersions,
+			Message: fmt.Sprintf("%d later versions of the document are in work", MaxInWork)}})
+	c.remove(true, rev)
+}
+
 // removed: the store has acknowledged a removal. One that was scheduled again since stays.
 func (c *change) removed() {
 	if due, ok := c.row.Due[c.p.Removal]; ok && !due.After(c.p.Due) {
@@ -80,7 +121,7 @@ func (c *change) removed() {
 // receipt: the store has acknowledged chunks. It may come before the manifest.
 func (c *change) receipt() {
 	rev := c.p.Revision
-	if c.row.ended(c.p.MessageID, rev) || rev.Version < c.row.Fence {
+	if c.row.ended(c.p.MessageID, rev) || rev.Version < c.row.Fence || c.row.forgotten(rev) {
 		if c.row.Served.Revision != rev { // a zombie, or a batch that was in flight, wrote what nobody will serve
 			c.remove(true, rev)
 		}
@@ -97,14 +138,12 @@ func (c *change) receipt() {
 // word: a manifest, a delete or a verdict; each but the manifest ends its revision.
 func (c *change) word() {
 	rev := c.p.Revision
-	if c.row.ended(c.p.MessageID, rev) {
+	if c.row.ended(c.p.MessageID, rev) || c.row.forgotten(rev) {
 		return
 	}
 	if rev.Version < c.row.Fence {
-		if !c.row.forgotten(rev) {
-			c.end(rag.StatusSuperseded)
-			c.remove(true, rev)
-		}
+		c.end(rag.StatusSuperseded)
+		c.remove(true, rev)
 		return
 	}
 	switch c.p.Kind {
@@ -248,10 +287,14 @@ func (r *DocumentRow) ended(messageID string, rev rag.Revision) bool {
 	return ok && !f.Revision.Less(rev)
 }
 
-// forgotten: the last word on the revision, which is below the fence and so no longer in work, was said and forgotten;
-// nothing is said any more. Replays are never forgotten.
+// forgotten: the last word on the revision, which is no longer in work, was said and forgotten; nothing is said any more. Of
+// a replay nothing is assumed: it may be new.
 func (r *DocumentRow) forgotten(rev rag.Revision) bool {
-	return rev.Generation == 0 && rev.Version <= r.Floor
+	if rev.Generation > 0 || rev.Version > r.Floor {
+		return false
+	}
+	_, working := r.Work[rev]
+	return !working
 }
 
 // first: the row has never known a revision but this one.
@@ -273,7 +316,7 @@ func (r *DocumentRow) clone() *DocumentRow {
 // FenceAllows reports whether a chunk of the revision may still be written: its version is not below the fence and the
 // last word on it was not said. row may be nil.
 func FenceAllows(row *DocumentRow, messageID string, rev rag.Revision) bool {
-	return row == nil || rev.Version >= row.Fence && !row.ended(messageID, rev)
+	return row == nil || rev.Version >= row.Fence && !row.ended(messageID, rev) && !row.forgotten(rev)
 }
 
 // Confirmed reports whether the store has acknowledged the chunk, as far as the row of a revision in work shows.

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -140,8 +141,14 @@ func TestFinalsAreForgotten(t *testing.T) {
 		"what is below the fence, old and beyond the count": {ended(1, 2, 3), 9, later, []string{"m3"}, 2},
 		"not what is young":                    {ended(1, 2, 3), 9, noon, []string{"m1", "m2", "m3"}, 0},
 		"not one whose cause is not committed": {ended(1, 2, 3), 2, later, []string{"m2", "m3"}, 1},
-		"not one above the fence": {progressAfter(ended(1), verdict(rev(2, 0), rag.StatusDead, 0), verdict(rev(3, 0), rag.StatusDead, 0)),
-			9, later, []string{"m1", "m2", "m3"}, 0},
+		"not one above the fence, while an earlier one may be to come": {progressAfter(ended(1), verdict(rev(2, 0), rag.StatusDead, 0), verdict(rev(3, 0), rag.StatusDead, 0)),
+			9, later, []string{"m2", "m3"}, 1},
+		"one above the fence, when the chunker has spoken of it": {progressAfter(nil, verdict(rev(1, 0), rag.StatusDead, 0), manifest(rev(2, 0), 1),
+			verdict(rev(2, 0), rag.StatusDead, 0), verdict(rev(3, 0), rag.StatusDead, 0)), 9, later, []string{"m3"}, 2},
+		"one above the fence that died at the chunker": {progressAfter(nil, unreadable(rev(1, 0)), unreadable(rev(2, 0)), unreadable(rev(3, 0))),
+			9, later, []string{"m3"}, 2},
+		"a replayed one after months": {progressAfter(progress(verdict(rev(1, 0), rag.StatusDead, 0), deletion(rev(1, 1))), deletion(rev(2, 0))),
+			9, noon.Add(91 * 24 * time.Hour), []string{"m2"}, 1},
 		"not a replayed one": {progressAfter(progress(verdict(rev(1, 0), rag.StatusDead, 0), deletion(rev(1, 1))), deletion(rev(2, 0)), deletion(rev(3, 0))),
 			9, later, []string{"m1", "m3"}, 2},
 	} {
@@ -168,6 +175,37 @@ func TestFinalsAreForgotten(t *testing.T) {
 		row := ledger.ForgetFinals(ended(1, 2, 3), 9, later, one)
 		wantFinal(t, progressAfter(row, manifest(rev(1, 1), 1)), rev(1, 1), rag.StatusSuperseded)
 	})
+	t.Run("above the fence neither", func(t *testing.T) {
+		row := ledger.ForgetFinals(progress(unreadable(rev(1, 0)), unreadable(rev(2, 0)), unreadable(rev(3, 0))), 9, later, one)
+		for _, p := range []rag.Progress{manifest(rev(1, 0), 1), verdict(rev(2, 0), rag.StatusDead, 0), deletion(rev(1, 0))} {
+			if after := progressAfter(row, p); len(after.Finals) != 1 || len(after.Work) > 0 || len(ledger.Say("d", after, after.Applied)) > 0 {
+				t.Errorf("after %+v: %+v", p, after)
+			}
+		}
+		if ledger.FenceAllows(row, "m2", rev(2, 0)) {
+			t.Error("its chunks may be written")
+		}
+		clear(row.Due) // they have run
+		stray := progressAfter(row, receipt(rev(2, 0), 0, 1))
+		if r, _, ok := ledger.FirstDue(stray); !ok || r != (rag.Removal{Exact: true, Revision: rev(2, 0)}) || len(stray.Work) > 0 {
+			t.Errorf("what a zombie wrote is not removed: %+v", stray)
+		}
+		if again := progressAfter(row, manifest(rev(2, 1), 1)); len(again.Work) != 1 || !ledger.FenceAllows(again, "m2", rev(2, 1)) {
+			t.Errorf("a replay does not run: %+v", again)
+		}
+	})
+	t.Run("what is kept beyond the count says less", func(t *testing.T) {
+		row := progress(unreadable(rev(1, 0)), unreadable(rev(2, 0)), unreadable(rev(3, 0)))
+		got := ledger.ForgetFinals(row, 2, noon, one)
+		for id, words := range map[string]bool{"m1": false, "m2": true, "m3": true} { // m2's cause is not committed
+			if f := got.Finals[id].Failure; f.Reason != rag.ReasonBrokenFile || (f.Message != "") != words {
+				t.Errorf("%s: %+v", id, f)
+			}
+		}
+		if row.Finals["m1"].Failure.Message == "" {
+			t.Error("the row was changed")
+		}
+	})
 	t.Run("of rows that forgot differently the longer memory wins", func(t *testing.T) {
 		all := ended(1, 2, 3)
 		few := ledger.ForgetFinals(all, 9, later, one)
@@ -175,4 +213,51 @@ func TestFinalsAreForgotten(t *testing.T) {
 			t.Errorf("merged %+v", m)
 		}
 	})
+}
+
+// unreadable is the chunker's verdict on a document that cannot be read.
+func unreadable(r rag.Revision) rag.Progress {
+	p := about(rag.ProgressVerdict, r, 0)
+	p.Status, p.Failure = rag.StatusDead, &rag.Failure{Stage: rag.StageChunker, Class: rag.ClassMessage, Reason: rag.ReasonBrokenFile, Message: "it is broken"}
+	return p
+}
+
+// A document that dies for ever has a row that stays small.
+func TestRowOfADocumentThatAlwaysDies(t *testing.T) {
+	var row *ledger.DocumentRow
+	at := noon
+	for v := rag.Version(1); v <= 3000; v++ {
+		p := unreadable(rev(v, 0))
+		p.MessageID, p.At, at = fmt.Sprint("m", v), at, at.Add(time.Hour)
+		row = ledger.ApplyProgress(row, p, v, at, settings)
+		row = ledger.ForgetFinals(row, v, at, ledger.DefaultKeep)
+		delete(row.Due, rag.Removal{Exact: true, Revision: rev(v, 0)}) // it has run
+		if len(ledger.Say("d", row, v)) != 1 {
+			t.Fatalf("version %d has no end: %+v", v, row.Finals[p.MessageID])
+		}
+	}
+	if len(row.Finals) > ledger.DefaultKeep.Count+1 {
+		t.Errorf("the row has %d finals", len(row.Finals))
+	}
+}
+
+// Where too many versions wait, the earliest ends with a reason of its own: the row must fit into a record.
+func TestTooManyVersionsInWork(t *testing.T) {
+	row := &ledger.DocumentRow{Work: map[rag.Revision]ledger.Work{}}
+	for v := rag.Version(1); v <= ledger.MaxInWork; v++ {
+		row.Work[rev(v, 0)] = ledger.Work{MessageID: fmt.Sprint("m", v), Count: 1}
+	}
+	p := manifest(rev(ledger.MaxInWork+1, 0), 1)
+	p.MessageID = "one too many"
+	row = ledger.ApplyProgress(row, p, 7, noon, settings)
+	if len(row.Work) != ledger.MaxInWork || row.Work[p.Revision].Count != 1 {
+		t.Errorf("%d versions in work, the new one: %+v", len(row.Work), row.Work[p.Revision])
+	}
+	words := ledger.Say("d", row, 7)
+	if len(words) != 1 || words[0].Subject.MessageID != "m1" || words[0].Letter != ledger.LetterDead || words[0].Failure.Reason != rag.ReasonTooManyVersions {
+		t.Errorf("said %+v", words)
+	}
+	if r, _, ok := ledger.FirstDue(row); !ok || r != (rag.Removal{Exact: true, Revision: rev(1, 0)}) {
+		t.Errorf("what it wrote is not removed: %+v", r)
+	}
 }

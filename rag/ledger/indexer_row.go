@@ -7,31 +7,60 @@ import (
 	"github.com/waymarkhq/waymark/rag"
 )
 
+// replaysKept is how long the last word on a replayed version is kept. What could make it late, a record of it in any
+// topic, is gone after a month; a replay that is new looks just like one.
+const replaysKept = 90 * 24 * time.Hour
+
 // ForgetFinals returns the row without the finals that are both beyond k.Count and older than k.For, lowest revision
-// first. Never forgotten are those at or above the fence (a late record would say a second one), those of replays, and
-// those whose cause is not committed yet (not below committed, a position of the progress topic): it may come again.
-// It returns row itself when there is nothing to forget.
+// first. Kept are, whatever their age, those whose cause is not committed yet (not below committed, a position of the
+// progress topic): it may come again; and those at or above the fence as long as an earlier version may still be to come:
+// it would be taken for a late one. Replays are kept for three months. Of what is kept beyond k.Count the words go, which
+// nobody reads any more. It returns row itself when there is nothing to forget.
 func ForgetFinals(row *DocumentRow, committed rag.Version, now time.Time, k Keep) *DocumentRow {
 	if row == nil || len(row.Finals) <= k.Count {
 		return row
 	}
-	next, excess := row, len(row.Finals)-k.Count
-	for _, id := range sortedBy(row.Finals, func(a, b Final) int { return compareRevisions(a.Revision, b.Revision) }) {
-		f := row.Finals[id]
-		if f.Revision.Generation > 0 {
-			continue
-		}
-		if excess == 0 || f.Cause >= committed || f.Revision.Version >= row.Fence || !k.old(f.At, now) {
-			break
-		}
+	next, forgetting := row, true
+	change := func() *DocumentRow {
 		if next == row {
 			next = row.clone()
 		}
-		delete(next.Finals, id)
-		next.Floor = max(next.Floor, f.Revision.Version)
-		excess--
+		return next
+	}
+	ids := sortedBy(row.Finals, func(a, b Final) int { return compareRevisions(a.Revision, b.Revision) })
+	for _, id := range ids[:len(ids)-k.Count] {
+		f := row.Finals[id]
+		replay := f.Revision.Generation > 0 && now.Sub(f.At).Abs() <= replaysKept
+		if !replay {
+			forgetting = forgetting && f.Cause < committed && k.old(f.At, now) && row.settled(f.Revision.Version)
+		}
+		switch {
+		case !replay && forgetting:
+			delete(change().Finals, id)
+			next.Floor = max(next.Floor, f.Revision.Version)
+		case f.Cause < committed && f.wordy():
+			change().Finals[id] = f.inShort()
+		}
 	}
 	return next
+}
+
+// settled: neither the version nor one before it is still to come for the first time.
+func (r *DocumentRow) settled(v rag.Version) bool { return v < r.Fence || v <= r.Heard }
+
+// wordy: there is more to it than what it decides.
+func (f Final) wordy() bool {
+	return len(f.Warnings) > 0 || f.Failure != nil && f.Failure.Message != ""
+}
+
+func (f Final) inShort() Final {
+	f.Warnings = nil
+	if f.Failure != nil {
+		short := *f.Failure
+		short.Message = ""
+		f.Failure = &short
+	}
+	return f
 }
 
 // FirstDue is the removal that may run first, with its time; of those with the same time the one with the lower revision,
@@ -67,7 +96,7 @@ func MergeDocumentRow(a, b *DocumentRow) *DocumentRow {
 		return b
 	}
 	c := a.clone()
-	c.Fence, c.Floor = max(a.Fence, b.Fence), min(a.Floor, b.Floor)
+	c.Fence, c.Floor, c.Heard = max(a.Fence, b.Fence), min(a.Floor, b.Floor), min(a.Heard, b.Heard)
 	if compareServed(a.Served, b.Served) < 0 {
 		c.Served = b.Served
 	}

@@ -90,7 +90,7 @@ func TestMergeDocumentRow(t *testing.T) {
 		return rag.Removal{Exact: rapid.Bool().Draw(t, "exact"), Revision: someRevision(t)}
 	}
 	checkMerge(t, rapid.Custom(func(t *rapid.T) *ledger.DocumentRow {
-		return &ledger.DocumentRow{Applied: rag.Version(rapid.IntRange(1, 2).Draw(t, "applied")), Fence: someVersion(t), Floor: someVersion(t),
+		return &ledger.DocumentRow{Applied: rag.Version(rapid.IntRange(1, 2).Draw(t, "applied")), Fence: someVersion(t), Floor: someVersion(t), Heard: someVersion(t),
 			Served: ledger.Served{Revision: someRevision(t), Count: small(t, "count"), ContentIdentity: hash(someText(t)), At: someTime(t)},
 			Work:   someMap(t, someRevision, work), Finals: someMap(t, someText, final), Due: someMap(t, removal, someTime)}
 	}), ledger.MergeDocumentRow)

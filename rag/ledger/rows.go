@@ -32,8 +32,11 @@ type DocumentRow struct {
 	Applied rag.Version
 	// Fence is the latest version that ended well. What lies below it is superseded.
 	Fence rag.Version
-	// Floor is the highest version whose final was forgotten: at or below it nothing is said any more.
+	// Floor is the highest version whose final was forgotten: at or below it, with no entry, nothing is said any more.
 	Floor rag.Version
+	// Heard is the highest version of which the chunker has spoken. It speaks first of each version in their order, so that
+	// no version at or below it is still to come.
+	Heard rag.Version
 	// Served is what readers may see.
 	Served Served
 	// Work are the revisions in work.

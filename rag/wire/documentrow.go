@@ -16,6 +16,7 @@ func documentRowTo(c *check, v *ledger.DocumentRow) *wirepb.DocumentRow {
 		Applied: c.version("applied", int64(v.Applied)),
 		Fence:   c.version("fence", int64(v.Fence)),
 		Floor:   c.version("floor", int64(v.Floor)),
+		Heard:   c.version("heard", int64(v.Heard)),
 		Served: &wirepb.DocumentRow_Served{
 			Version:         c.version("served version", int64(v.Served.Revision.Version)),
 			Generation:      c.to("served generation", v.Served.Revision.Generation),
@@ -42,6 +43,7 @@ func documentRowFrom(c *check, m *wirepb.DocumentRow) ledger.DocumentRow {
 		Applied: rag.Version(c.version("applied", m.Applied)),
 		Fence:   rag.Version(c.version("fence", m.Fence)),
 		Floor:   rag.Version(c.version("floor", m.Floor)),
+		Heard:   rag.Version(c.version("heard", m.Heard)),
 		Served: ledger.Served{
 			Revision:        revisionFrom(c, s.GetVersion(), s.GetGeneration()),
 			Count:           c.chunks("served count", int(s.GetCount())),

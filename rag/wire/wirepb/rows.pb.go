@@ -164,6 +164,7 @@ type DocumentRow struct {
 	Work          []*DocumentRow_Work    `protobuf:"bytes,5,rep,name=work,proto3" json:"work,omitempty"`
 	Finals        []*DocumentRow_Final   `protobuf:"bytes,6,rep,name=finals,proto3" json:"finals,omitempty"`
 	Due           []*DocumentRow_Due     `protobuf:"bytes,7,rep,name=due,proto3" json:"due,omitempty"`
+	Heard         int64                  `protobuf:"varint,8,opt,name=heard,proto3" json:"heard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -245,6 +246,13 @@ func (x *DocumentRow) GetDue() []*DocumentRow_Due {
 		return x.Due
 	}
 	return nil
+}
+
+func (x *DocumentRow) GetHeard() int64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
 }
 
 type TrackerRow struct {
@@ -1172,7 +1180,7 @@ const file_waymark_v1_rows_proto_rawDesc = "" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\fR\x04hash\x12 \n" +
-	"\x02at\x18\x04 \x01(\v2\x10.waymark.v1.TimeR\x02at\"\xa3\v\n" +
+	"\x02at\x18\x04 \x01(\v2\x10.waymark.v1.TimeR\x02at\"\xb9\v\n" +
 	"\vDocumentRow\x12\x18\n" +
 	"\aapplied\x18\x01 \x01(\x03R\aapplied\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x03R\x05fence\x12\x14\n" +
@@ -1180,7 +1188,8 @@ const file_waymark_v1_rows_proto_rawDesc = "" +
 	"\x06served\x18\x04 \x01(\v2\x1e.waymark.v1.DocumentRow.ServedR\x06served\x120\n" +
 	"\x04work\x18\x05 \x03(\v2\x1c.waymark.v1.DocumentRow.WorkR\x04work\x125\n" +
 	"\x06finals\x18\x06 \x03(\v2\x1d.waymark.v1.DocumentRow.FinalR\x06finals\x12-\n" +
-	"\x03due\x18\a \x03(\v2\x1b.waymark.v1.DocumentRow.DueR\x03due\x1a\xa5\x01\n" +
+	"\x03due\x18\a \x03(\v2\x1b.waymark.v1.DocumentRow.DueR\x03due\x12\x14\n" +
+	"\x05heard\x18\b \x01(\x03R\x05heard\x1a\xa5\x01\n" +
 	"\x06Served\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x1e\n" +
 	"\n" +
