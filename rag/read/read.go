@@ -1,0 +1,243 @@
+// Package read turns a document of any size into the chunks that it is found by: whole where its format asks for it, in
+// windows where it is plain text, so that memory does not grow with it.
+package read
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/split"
+)
+
+// Version of the rules, by which a text is cut into windows. A change that gives any document other chunks changes it.
+const Version = "read/1"
+
+// Limits that are constants.
+const (
+	// WindowBytes is how much of a plain text is read at once. A text of at most twice that is read as a whole.
+	WindowBytes = 4 << 20
+	// MaxTextFormat is the largest document of a format that is text and is read as a tree: HTML, Markdown, JSON, XML, CSV.
+	MaxTextFormat = parse.DefaultInput
+	// smallBytes is what a document may have to be parsed without a look at how much is being parsed already.
+	smallBytes = 1 << 20
+)
+
+// Parser turns a document's bytes into text.
+type Parser interface {
+	Parse(ctx context.Context, in parse.Input) (parse.Text, error)
+}
+
+// Input is a document as it was submitted.
+type Input struct {
+	// Open gives its bytes from the beginning. It may be called several times, and must give the same each time. Its errors,
+	// and those of reading, are returned as they are.
+	Open func(ctx context.Context) (io.ReadCloser, error)
+	Size int64
+	// DeclaredType and Name as in parse.Input.
+	DeclaredType string
+	Name         string
+}
+
+// Bytes is an Open for content in memory.
+func Bytes(content []byte) func(context.Context) (io.ReadCloser, error) {
+	return func(context.Context) (io.ReadCloser, error) { return memory{bytes.NewReader(content), content}, nil }
+}
+
+// memory is content that need not be copied to be read as a whole.
+type memory struct {
+	*bytes.Reader
+	content []byte
+}
+
+func (memory) Close() error { return nil }
+
+// Options of a Reader.
+type Options struct {
+	Parser    Parser
+	Splitter  split.Splitter
+	MaxPieces int           // of a document; split.DefaultMaxPieces if 0
+	MaxBytes  int64         // of a document; parse.DefaultInput if 0
+	Time      time.Duration // for a document that is read as a whole, or for a window; no limit if 0
+}
+
+// Reader reads documents. It is safe for concurrent use: of documents that are read as a whole, no more than Options.MaxBytes
+// is being parsed at once, small ones apart.
+type Reader struct {
+	o      Options
+	window int // WindowBytes
+	budget *semaphore.Weighted
+}
+
+// New makes a Reader.
+func New(o Options) *Reader {
+	if o.MaxPieces == 0 {
+		o.MaxPieces = split.DefaultMaxPieces
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = parse.DefaultInput
+	}
+	return &Reader{o: o, window: WindowBytes, budget: semaphore.NewWeighted(o.MaxBytes)}
+}
+
+// Document is what was read.
+type Document struct {
+	Type     string
+	Title    string
+	Warnings []string
+	Pieces   []split.Piece
+	Bytes    int64 // of the extracted text
+	texts    func(ctx context.Context, pieces []split.Piece, yield func(i int, text string) error) error
+}
+
+// Texts gives the text of each piece in order, until yield returns an error, which is returned. It may be called several
+// times, and gives the same each time; the document's bytes are read again where they were not kept.
+func (d *Document) Texts(ctx context.Context, yield func(i int, text string) error) error {
+	return d.texts(ctx, d.Pieces, yield)
+}
+
+// Read reads one document. One that cannot be read is a *parse.Error or a *split.Error; the end of Options.Time is a *parse.Error
+// too. Errors of Input.Open and of ctx are returned as they are.
+func (r *Reader) Read(ctx context.Context, in Input) (*Document, error) {
+	switch {
+	case in.Size == 0:
+		return nil, &parse.Error{Reason: rag.ReasonEmptyText, Message: "the document is empty"}
+	case in.Size > r.o.MaxBytes:
+		return nil, tooLarge(in.Size, r.o.MaxBytes, "")
+	case in.Size <= 2*int64(r.window):
+		return r.whole(ctx, in)
+	}
+	plain, limit, err := r.look(ctx, in)
+	switch {
+	case err != nil:
+		return nil, err
+	case plain:
+		d, err := r.windows(ctx, in)
+		if !errors.Is(err, errNotUTF8) {
+			return d, err
+		}
+		limit = MaxTextFormat
+	}
+	if in.Size > limit {
+		return nil, tooLarge(in.Size, limit, "; only plain text in UTF-8, PDF, Office documents and e-mail may be larger")
+	}
+	return r.whole(ctx, in)
+}
+
+func tooLarge(size, limit int64, but string) error {
+	return &parse.Error{Reason: rag.ReasonTooLarge, Message: fmt.Sprintf("the document has %d bytes, more than the limit of %d%s", size, limit, but)}
+}
+
+// look tells by the beginning of a large document whether it is plain text, and if not how large it may be.
+func (r *Reader) look(ctx context.Context, in Input) (plain bool, limit int64, err error) {
+	source, err := in.Open(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	defer source.Close()
+	head := make([]byte, 256<<10)
+	n, err := io.ReadFull(source, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, 0, err
+	}
+	head = head[:border(head[:n])]
+	if bytes.Contains(head[:min(len(head), 1<<10)], []byte("%PDF-")) || bytes.HasPrefix(head, []byte("PK\x03\x04")) {
+		return false, r.o.MaxBytes, nil
+	}
+	text, err := r.o.Parser.Parse(ctx, parse.Input{Content: head, DeclaredType: in.DeclaredType, Name: in.Name})
+	if err != nil {
+		return false, MaxTextFormat, ctx.Err() // reading it as a whole will say what is wrong
+	}
+	if text.Type == parse.TypeMail {
+		return false, r.o.MaxBytes, nil
+	}
+	return text.Type == parse.TypePlain && text.Body == string(head) && (saidPlain(in) || !cutTree(text.Body)), MaxTextFormat, nil
+}
+
+// saidPlain: the sender, or the name, says that it is plain text.
+func saidPlain(in Input) bool {
+	declared, _, _ := strings.Cut(in.DeclaredType, ";")
+	switch strings.ToLower(path.Ext(in.Name)) {
+	case ".txt", ".text", ".log":
+		return true
+	}
+	return strings.EqualFold(strings.TrimSpace(declared), parse.TypePlain)
+}
+
+// cutTree: the whole of it may be JSON or XML where its beginning, cut off, is neither.
+func cutTree(head string) bool {
+	head = strings.TrimLeft(head, " \t\r\n\ufeff")
+	return head != "" && strings.Contains("{[<", head[:1])
+}
+
+// whole reads a document in memory.
+func (r *Reader) whole(ctx context.Context, in Input) (*Document, error) {
+	if in.Size > smallBytes {
+		if err := r.budget.Acquire(ctx, in.Size); err != nil {
+			return nil, err
+		}
+		defer r.budget.Release(in.Size)
+	}
+	content, err := readAll(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	text, pieces, err := r.cut(ctx, parse.Input{Content: content, DeclaredType: in.DeclaredType, Name: in.Name})
+	if err != nil {
+		return nil, err
+	}
+	body := text.Body
+	return &Document{Type: text.Type, Title: text.Title, Warnings: text.Warnings, Pieces: pieces, Bytes: int64(len(body)),
+		texts: func(_ context.Context, pieces []split.Piece, yield func(int, string) error) error {
+			for i, p := range pieces {
+				if err := yield(i, body[p.Start:p.End]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}, nil
+}
+
+// cut parses and splits, within the time for it.
+func (r *Reader) cut(ctx context.Context, in parse.Input) (text parse.Text, pieces []split.Piece, err error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if r.o.Time > 0 {
+		limited, cancel = context.WithTimeout(ctx, r.o.Time)
+	}
+	defer cancel()
+	fault.Parse(in.Content)
+	if text, err = r.o.Parser.Parse(limited, in); err == nil {
+		pieces, err = r.o.Splitter.Split(limited, text.Body, text.Blocks)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = &parse.Error{Reason: rag.ReasonTimeout, Message: fmt.Sprintf("reading the document took longer than %s", r.o.Time)}
+	}
+	return text, pieces, err
+}
+
+// readAll reads the content to its end, where a blob is verified.
+func readAll(ctx context.Context, in Input) ([]byte, error) {
+	source, err := in.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	if m, ok := source.(memory); ok {
+		return m.content, nil
+	}
+	b := bytes.NewBuffer(make([]byte, 0, in.Size+bytes.MinRead)) // room to see the end without growing
+	if _, err := b.ReadFrom(source); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
