@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test e2e-native e2e-compose lint fmt generate bench fuzz faults chaos soak cover mutants vuln clean
+.PHONY: help build run test e2e e2e-native e2e-compose chart lint fmt generate bench fuzz faults chaos soak cover mutants vuln clean
 
 help: ## this list
 	@echo "make TARGET [PKG=./some/package/...]"
@@ -18,12 +18,17 @@ run: ## everything in one process, with the example articles, at http://127.0.0.
 test: ## every test that this machine can run, then the linters; says what it ran on (TEST_FLAGS="-short -run X")
 	@tools/test $(PKG)
 
-e2e-native: ## scenarios on three real Kafka brokers and a real Weaviate, natively: less than 5 minutes (ALL=1: everything, 15; RUN=regexp)
-	E2E_NATIVE=$(if $(ALL),all,1) go test -count=1 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/kafkalocal ./e2e/native
+e2e: ## scenarios on the best servers that there are: given ones, Docker, native, embedded; says which (E2E_BACKEND=one of them)
+	@tools/e2e
 
-e2e-compose: ## the same with docker compose, in images that are built here where none can be pulled
+e2e-native: ## scenarios on three real Kafka brokers and a real Weaviate, natively: about 5 minutes (ALL=1: everything, 30; RUN=regexp)
+	E2E_BACKEND=$(or $(E2E_BACKEND),native) E2E_NATIVE=$(if $(ALL),all,1) go test -count=1 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/kafkalocal ./e2e/native
+
+e2e-compose: ## docker-compose.yml with three brokers, scaled, and killed one service at a time, in images that are built here where none can be pulled
 	e2e/images/build.sh
-	E2E_COMPOSE=1 go test -count=1 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/compose
+	E2E_COMPOSE=1 go test -count=1 -timeout 20m -run '$(or $(RUN),Compose)' -v ./e2e/native
+
+chart: ## the Helm chart, rendered and decoded as strictly as a Kubernetes API server would
 	go -C deploy/test test -count=1 ./...
 
 lint: ## gofmt, go vet, golangci-lint with the rules of import (built once into the cache)

@@ -14,7 +14,8 @@ type pods struct {
 	t      testing.TB
 	bin    string
 	dir    string
-	broker string
+	broker string // host:port, or several with commas between them
+	prefix string // of the topics
 	apiAt  string
 	env    []string
 	api    api
@@ -22,11 +23,13 @@ type pods struct {
 
 func newPods(t testing.TB, env ...string) *pods {
 	t.Helper()
-	p := &pods{t: t, bin: binary, dir: t.TempDir(), broker: freeAddress(t), apiAt: freeAddress(t)}
+	p := &pods{t: t, bin: binary, dir: t.TempDir(), broker: freeAddress(t), prefix: "waymark", apiAt: freeAddress(t)}
 	p.env = append([]string{"WAYMARK_KAFKA_BROKERS=" + p.broker, "WAYMARK_STORE_PATH=" + p.dir + "/store.db", "WAYMARK_DELIVERY_BACKOFF_INITIAL=200ms"}, env...)
 	p.api = api{t, "http://" + p.apiAt}
 	return p
 }
+
+func (p *pods) topic(name string) string { return p.prefix + "." + name }
 
 func (p *pods) startBroker() *process {
 	b := start(p.t, "broker", nil, "broker", "--data-dir", p.dir+"/broker", "--broker.listen", p.broker)

@@ -226,7 +226,7 @@ func TestFaultOffsetsLost(t *testing.T) {
 	before := embedded()
 	var groups []string
 	for _, role := range workers {
-		groups = append(groups, "waymark-"+role)
+		groups = append(groups, w.prefix+"-"+role)
 	}
 	req := kmsg.NewDeleteGroupsRequest()
 	req.Groups = groups

@@ -197,12 +197,12 @@ func (w *world) waiting(letter string, attempts int) {
 // checkGenerations: a letter stands in the topic once for each of the first n generations, and with as many headers each time.
 func (w *world) checkGenerations(letter string, n int) {
 	w.t.Helper()
-	log, err := checker.ReadLog(w.t.Context(), w.broker, []string{"waymark.dead-letters"})
+	log, err := checker.ReadLog(w.t.Context(), w.broker, []string{w.topic("dead-letters")})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	generations, headers := map[string]bool{}, map[int]bool{}
-	for _, r := range log["waymark.dead-letters"] {
+	for _, r := range log[w.topic("dead-letters")] {
 		if string(r.Key) == letter {
 			g, err := headerOf(r, "waymark-generation")
 			if err != nil {
@@ -229,7 +229,7 @@ func TestFaultClocksOff(t *testing.T) {
 	stamped := func(offsets ...time.Duration) {
 		for i, off := range offsets {
 			id, m := fmt.Sprintf("stamped-%d", i%2), w.messageID()
-			produce(t, w.broker, &kgo.Record{Topic: "waymark.documents", Key: []byte(id), Timestamp: time.Now().Add(off),
+			produce(t, w.broker, &kgo.Record{Topic: w.topic("documents"), Key: []byte(id), Timestamp: time.Now().Add(off),
 				Value: fmt.Appendf(nil, `{"text": %q}`, w.text(3)), Headers: []kgo.RecordHeader{{Key: "message-id", Value: []byte(m)}}})
 			w.accepted(id, m, true)
 		}

@@ -66,7 +66,7 @@ func runTests(m *testing.M) int {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) && runtime.GOMAXPROCS(0) < 4 {
 		_ = f.Value.Set("4") // the tests that run beside each other mostly wait
 	}
-	fmt.Printf("e2e: embedded broker, SQLite store, %s/%s, binary %s\n", runtime.GOOS, runtime.GOARCH, binary)
+	fmt.Printf("e2e: %s, %s/%s, binary %s\n", backend(), runtime.GOOS, runtime.GOARCH, binary)
 	return m.Run()
 }
 

@@ -25,7 +25,7 @@ func (w *world) poison() string {
 func (w *world) produceAs(id, messageID string, value []byte, headers ...kgo.RecordHeader) {
 	w.t.Helper()
 	headers = append([]kgo.RecordHeader{{Key: "message-id", Value: []byte(messageID)}}, headers...)
-	produce(w.t, w.broker, &kgo.Record{Topic: "waymark.documents", Key: []byte(id), Value: value, Headers: headers})
+	produce(w.t, w.broker, &kgo.Record{Topic: w.topic("documents"), Key: []byte(id), Value: value, Headers: headers})
 	w.accepted(id, messageID, false)
 }
 

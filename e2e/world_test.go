@@ -47,8 +47,8 @@ func slowness() float64 {
 	return 1
 }
 
-// world is roles of the test build as processes on an embedded broker in this process, with a fake embedding service,
-// one SQLite file, and the memory of what was submitted.
+// world is roles of the test build as processes on an embedded broker in this process and one SQLite file, or on the servers
+// that are given (see given_test.go), with a fake embedding service, and the memory of what was submitted.
 type world struct {
 	*pods
 	bin      string
@@ -69,6 +69,7 @@ type world struct {
 	partitions  int32
 	mostMB      float64 // instead of that of most, where more is expected
 	read        checker.Read
+	objects     func(context.Context) (map[string][]checker.Object, error) // of a store that is not a file
 }
 
 // worldOptions of newWorld.
@@ -105,6 +106,10 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	}, o.env...)...)
 	w.pods.bin = bin
 	w.pods.env = append(w.pods.env, "FAULT_LOG="+w.faultLog())
+	if g, ok := given(); ok {
+		w.use(g)
+		return w
+	}
 	w.startEmbedded()
 	return w
 }
@@ -130,7 +135,13 @@ func (w *world) startEmbedded() {
 	})
 }
 
-func (w *world) cluster() *kfake.Cluster { return w.inside.Cluster() }
+// cluster is the embedded broker's, for faults that no other broker lets a test make.
+func (w *world) cluster() *kfake.Cluster {
+	if w.inside == nil {
+		w.t.Skip("NOT RUN: it needs the embedded broker, which fails requests on demand")
+	}
+	return w.inside.Cluster()
+}
 
 // watch begins to look at what readers see.
 func (w *world) watch() {
@@ -452,7 +463,7 @@ func (w *world) verify() *checker.Report {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 3*deadline)
 	defer cancel()
 	r, err := checker.Check(ctx, checker.Target{
-		Broker: w.broker, API: w.checkerAPI(), Store: w.dir + "/store.db", Read: w.meaning(), Embed: embedtest.Vector,
+		Broker: w.broker, Prefix: w.prefix, API: w.checkerAPI(), Store: w.dir + "/store.db", Objects: w.objects, Read: w.meaning(), Embed: embedtest.Vector,
 		Traces: traces, Readers: w.readers, Strangers: stranger, Replayed: w.replayed,
 	})
 	if err != nil {

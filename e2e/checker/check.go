@@ -13,11 +13,13 @@ import (
 
 // Target is the run that is checked: idle, every fault over, due removals done.
 type Target struct {
-	Broker string
+	Broker string // host:port, or several with commas between them
 	Prefix string // of the topics; "" is waymark
 	Epoch  int
 	API    API
-	Store  string // the file
+	Store  string // the file of SQLite
+	// Objects lists what the store holds, each document's objects by version, generation and number; nil reads Store.
+	Objects func(context.Context) (map[string][]Object, error)
 	// Read tells what a document record means; nil is ReadJSON.
 	Read Read
 	// Embed is the vector of a text, where the embedder is one whose vectors are known; nil leaves I4 out.
@@ -139,10 +141,17 @@ func (c *check) gather() (err error) {
 	if c.letters, err = c.target.API.Letters(c.ctx); err != nil {
 		return err
 	}
-	if c.stored, err = ReadStore(c.ctx, c.target.Store); err != nil {
+	if c.stored, err = c.objects(); err != nil {
 		return err
 	}
 	return c.askMessages()
+}
+
+func (c *check) objects() (map[string][]Object, error) {
+	if c.target.Objects != nil {
+		return c.target.Objects(c.ctx)
+	}
+	return ReadStore(c.ctx, c.target.Store)
 }
 
 // askers is how many requests run at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -14,9 +15,10 @@ import (
 // Log is the records of some topics, each topic's by partition and offset.
 type Log map[string][]*kgo.Record
 
-// ReadLog reads topics from their beginning to the end that they had when it began. opts are further options of the client.
+// ReadLog reads topics from their beginning to the end that they had when it began; broker is host:port, or several with
+// commas between them. opts are further options of the client.
 func ReadLog(ctx context.Context, broker string, topics []string, opts ...kgo.Opt) (Log, error) {
-	asking, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker))...)
+	asking, err := kgo.NewClient(append(opts, kgo.SeedBrokers(strings.Split(broker, ",")...))...)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func ReadLog(ctx context.Context, broker string, topics []string, opts ...kgo.Op
 	if missing == 0 {
 		return log, nil
 	}
-	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker), kgo.ConsumePartitions(from), kgo.FetchMaxWait(200*time.Millisecond))...)
+	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(strings.Split(broker, ",")...), kgo.ConsumePartitions(from), kgo.FetchMaxWait(200*time.Millisecond))...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func ReadLog(ctx context.Context, broker string, topics []string, opts ...kgo.Op
 
 // Partitions counts the partitions of a topic.
 func Partitions(ctx context.Context, broker, topic string) (int, error) {
-	c, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	c, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(broker, ",")...))
 	if err != nil {
 		return 0, err
 	}

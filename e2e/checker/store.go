@@ -11,7 +11,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Object is what the store's file holds of one chunk.
+// Object is what the store holds of one chunk.
 type Object struct {
 	ID         []byte
 	Version    int64

@@ -14,56 +14,66 @@ images=$cache/images
 kafka_version=4.4.0
 weaviate_version=1.35.2
 compose_version=2.40.3
-mkdir -p "$images"
+mkdir -p "$images" "$cache/bin"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 "$here/dockerd.sh" start
 
-has() { docker image inspect "$1" >/dev/null 2>&1; }
-
+# base makes the image that the others begin with.
 base() {
-  has debian:bookworm-slim && return
-  if [ ! -f "$images/bookworm.tar" ]; then
-    local tree
-    tree=$(mktemp -d)
-    nice debootstrap --variant=minbase bookworm "$tree" > "$images/debootstrap.log"
-    tar -C "$tree" -cf "$images/bookworm.tar.part" --one-file-system \
-      --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' \
-      --exclude='./var/cache/apt/archives/*.deb' --exclude='./var/lib/apt/lists/*' \
-      --exclude='./usr/share/doc/*' --exclude='./usr/share/man/*' --exclude='./usr/share/locale/*' .
-    mv "$images/bookworm.tar.part" "$images/bookworm.tar"
-    rm -rf "$tree"
-  fi
-  docker import --change 'CMD ["bash"]' "$images/bookworm.tar" debian:bookworm-slim
+  ! docker image inspect debian:bookworm-slim >/dev/null 2>&1 || return 0
+  local tree=$work/bookworm
+  nice debootstrap --variant=minbase bookworm "$tree" > "$images/debootstrap.log"
+  tar -C "$tree" -c --one-file-system \
+    --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' \
+    --exclude='./var/cache/apt/archives/*.deb' --exclude='./var/lib/apt/lists/*' \
+    --exclude='./usr/share/doc/*' --exclude='./usr/share/man/*' --exclude='./usr/share/locale/*' . |
+    docker import --change 'CMD ["bash"]' - debian:bookworm-slim
+  rm -rf "$tree"
 }
 
-# build IMAGE FOLDER FILE...: the build's context is FOLDER, with FILE... in its subfolder files
+# build IMAGE FOLDER FILE...: the image is made of FOLDER, with FILE... in its subfolder files; and kept in the cache, under a
+# name that says what it was made of. One that is there and was not made here, because it was pulled, is left alone.
 build() {
-  local image=$1 folder=$2 context
+  local image=$1 folder=$2 made kept context=$work/context
   shift 2
-  context=$(mktemp -d)
-  cp -a "$here/$folder/." "$context/"
-  mkdir "$context/files"
-  cp -a "$@" "$context/files/"
-  DOCKER_BUILDKIT=0 docker build -q -t "$image" "$context"
-  rm -rf "$context"
+  made=$(cd "$here/$folder" && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c -12)
+  kept=$images/$(tr /: -- <<< "$image")-$made.tar
+  local label
+  if label=$(docker image inspect --format '{{index .Config.Labels "made-of"}}' "$image" 2>/dev/null); then
+    [ -n "$label" ] && [ "$label" != "$made" ] || return 0
+  fi
+  if [ ! -f "$kept" ]; then
+    base
+    mkdir -p "$context/files"
+    cp -a "$here/$folder/." "$context/"
+    "fill_$folder" "$context/files"
+    DOCKER_BUILDKIT=0 docker build -q --label "made-of=$made" -t "$image" "$context"
+    rm -rf "$context"
+    docker save -o "$kept.$$" "$image"
+    mv "$kept.$$" "$kept"
+  fi
+  docker load -q -i "$kept"
 }
 
-kafka() {
-  has "apache/kafka:$kafka_version" && return
+kafka() { build "apache/kafka:$kafka_version" kafka; }
+
+fill_kafka() {
   local jars
   jars=$(cd "$root" && go run ./e2e/kafkalocal/cmd/kafkalocal jars -version "$kafka_version")
-  base
-  build "apache/kafka:$kafka_version" kafka "$jars"/*.jar
+  cp -a "$jars"/*.jar "$1"
 }
 
-weaviate() {
-  local image=semitechnologies/weaviate:$weaviate_version bin=$cache/bin
-  has "$image" && return
-  base
-  if [ ! -x "$bin/weaviate-server" ]; then # about 3 minutes on 2 cores, the first time
-    (cd / && CGO_ENABLED=0 GOBIN=$bin GOFLAGS=-mod=mod nice go install -trimpath -ldflags='-s -w' \
+weaviate() { build "semitechnologies/weaviate:$weaviate_version" weaviate; }
+
+fill_weaviate() {
+  local server=$cache/bin/weaviate-server-v$weaviate_version
+  if [ ! -x "$server" ]; then # about 3 minutes on 2 cores, the first time
+    (cd / && CGO_ENABLED=0 GOBIN=$work GOFLAGS=-mod=mod nice go install -trimpath -ldflags='-s -w' \
       "github.com/weaviate/weaviate/cmd/weaviate-server@v$weaviate_version")
+    mv "$work/weaviate-server" "$server"
   fi
-  build "$image" weaviate "$bin/weaviate-server"
+  cp -a "$server" "$1/weaviate-server"
 }
 
 # waymark compiles on this machine: no image with a compiler is needed.
@@ -85,17 +95,24 @@ buildkit() {
   fi
 }
 
-compose() { # 2.5 minutes on 2 cores
+# compose is the plugin of the client, where it has none: 2.5 minutes on 2 cores, the first time.
+compose() {
   docker compose version >/dev/null 2>&1 && return
-  local plugin=$HOME/.docker/cli-plugins/docker-compose src=$images/compose-$compose_version
-  mkdir -p "$src" "$(dirname "$plugin")"
-  # Not 'go install': it refuses a go.mod that has exclude directives, as compose's has.
-  (cd "$src"
-    [ -f go.mod ] || go mod init compose-build
-    go get -tool "github.com/docker/compose/v2/cmd@v$compose_version"
-    CGO_ENABLED=0 nice go build -trimpath -o "$plugin" \
-      -ldflags="-s -w -X github.com/docker/compose/v2/internal.Version=v$compose_version" \
-      github.com/docker/compose/v2/cmd)
+  local plugin=$cache/bin/docker-compose-v$compose_version folder=${DOCKER_CONFIG:-$HOME/.docker}/cli-plugins
+  if [ ! -x "$plugin" ]; then
+    mkdir "$work/compose"
+    # Not 'go install': it refuses a go.mod that has exclude directives, as compose's has.
+    (cd "$work/compose"
+      go mod init compose-build
+      go get -tool "github.com/docker/compose/v2/cmd@v$compose_version"
+      CGO_ENABLED=0 nice go build -trimpath -o "$work/docker-compose" \
+        -ldflags="-s -w -X github.com/docker/compose/v2/internal.Version=v$compose_version" \
+        github.com/docker/compose/v2/cmd)
+    mv "$work/docker-compose" "$plugin"
+  fi
+  mkdir -p "$folder"
+  ln -sf "$plugin" "$folder/docker-compose"
+  docker compose version
 }
 
 [ $# -gt 0 ] || set -- kafka weaviate waymark compose

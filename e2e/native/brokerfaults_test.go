@@ -20,10 +20,16 @@ type load struct {
 	stop  chan struct{}
 	done  sync.WaitGroup
 	sent  atomic.Int64
+	name  string // begins its message ids
 }
 
 func (p *pods) startLoad(documents int, every time.Duration) *load {
-	l := &load{p: p, m: newModel(), every: every, docs: articles(p.t, documents), stop: make(chan struct{})}
+	return p.startLoadOn(newModel(), documents, every, "change")
+}
+
+// startLoadOn goes on with what another load has left.
+func (p *pods) startLoadOn(m *model, documents int, every time.Duration, name string) *load {
+	l := &load{p: p, m: m, every: every, docs: articles(p.t, documents), stop: make(chan struct{}), name: name}
 	l.done.Go(func() {
 		for n := 0; ; n++ {
 			select {
@@ -41,7 +47,7 @@ func (p *pods) startLoad(documents int, every time.Duration) *load {
 // change puts, changes or deletes one document.
 func (l *load) change(n int) {
 	d := l.docs[rand.IntN(len(l.docs))]
-	d.messageID = fmt.Sprintf("change-%d", n)
+	d.messageID = fmt.Sprintf("%s-%d", l.name, n)
 	if l.m.text[d.id] != "" && rand.IntN(5) == 0 {
 		l.p.delete(d.id, d.messageID)
 		l.m.text[d.id] = ""

@@ -40,17 +40,17 @@ type killable interface {
 
 // startBrokers takes the first that there is: given ones, three native nodes, the embedded broker.
 func startBrokers(ctx context.Context) (brokers, error) {
-	if given := os.Getenv(brokersVariable); given != "" {
-		return givenBrokers(strings.Split(given, ",")), nil
-	}
-	if os.Getenv(backendVariable) == "embedded" {
+	switch os.Getenv(backendVariable) {
+	case onGiven:
+		return givenBrokers(strings.Split(os.Getenv(brokersVariable), ",")), nil
+	case onEmbedded:
 		return startEmbedded(ctx)
 	}
 	r, err := release(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := kafkalocal.New(ctx, kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users})
+	c, err := kafkalocal.New(ctx, kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users, Props: quickRetention})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,9 @@ func startBrokers(ctx context.Context) (brokers, error) {
 	defer cancel()
 	return nativeBrokers{c}, c.Start(ctx)
 }
+
+// quickRetention makes brokers look every second for what may be deleted; how long something is kept is the topics' matter.
+var quickRetention = map[string]string{"log.retention.check.interval.ms": "1000"}
 
 // users of the native brokers.
 var users = map[string]string{"admin": "admin-secret", "waymark": "waymark-secret", "stranger": "stranger-secret"}

@@ -19,14 +19,13 @@ import (
 // The variables of these tests. None begins with WAYMARK_, which the binary would refuse.
 const (
 	nativeVariable   = "E2E_NATIVE"    // see the package's comment
-	backendVariable  = "E2E_BACKEND"   // embedded: take no better broker
-	storeVariable    = "E2E_STORE"     // sqlite: take no better store
+	backendVariable  = "E2E_BACKEND"   // given, native or embedded: take no other servers; unset: the first of them that there is
 	brokersVariable  = "KAFKA_BROKERS" // host:port,…
 	weaviateVariable = "WEAVIATE_URL"  // http://host:port
 	grpcVariable     = "WEAVIATE_GRPC" // host:port of the same server; none: REST only
-	binaryVariable   = "E2E_BINARY"    // the binary under test, where it is there already
 
 	folderVariable = "E2E_FOLDER" // set for the run inside of the namespaces
+	binaryVariable = "E2E_BINARY"
 )
 
 // suite is what all tests share.
@@ -40,6 +39,11 @@ var suite struct {
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if os.Getenv(composeVariable) != "" {
+		suite.brokers, suite.store = givenBrokers(nil), sqlite{}
+		say("docker-compose.yml alone, on the Docker engine of this machine")
+		return m.Run()
+	}
 	if os.Getenv(nativeVariable) == "" {
 		say("!!! NOTHING RUNS ON REAL KAFKA AND WEAVIATE: %s is not set; `make e2e-native` sets it !!!", nativeVariable)
 		return m.Run()
@@ -65,7 +69,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	env := []string{folderVariable + "=" + folder, binaryVariable + "=" + binary}
-	if os.Getenv(brokersVariable) != "" || os.Getenv(weaviateVariable) != "" {
+	if os.Getenv(backendVariable) == onGiven {
 		// What is given is reached from this network.
 		for _, e := range env {
 			name, value, _ := strings.Cut(e, "=")
@@ -132,39 +136,54 @@ func needAll(t *testing.T) {
 
 func all() bool { return os.Getenv(nativeVariable) == "all" }
 
+// build makes the test build, which can trace what it commits and end itself at a point; that it is the product otherwise is
+// what the tests of docker-compose.yml show.
 func build(ctx context.Context, folder string) (string, error) {
-	if binary := os.Getenv(binaryVariable); binary != "" {
-		return binary, nil
-	}
 	binary := filepath.Join(folder, "waymark")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../cmd/waymark").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", "faults", "-o", binary, "../../cmd/waymark").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the binary: %w\n%s", err, out)
+	}
+	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", suiteBinary(folder), "..").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the rows of the fault matrix: %w\n%s", err, out)
 	}
 	return binary, nil
 }
 
-// prepare gets everything that needs a network, Kafka's jars and the Weaviate server, and falls back, loudly, to what the
-// binary brings with it.
+// Servers that the tests run on.
+const (
+	onGiven    = "given"
+	onNative   = "native"
+	onEmbedded = "embedded"
+)
+
+// isGiven reports whether servers are named.
+func isGiven() bool { return os.Getenv(brokersVariable) != "" && os.Getenv(weaviateVariable) != "" }
+
+// prepare chooses the servers and gets everything that needs a network: Kafka's jars and the Weaviate server. It falls back,
+// loudly, to what the binary brings with it, unless native servers were asked for by name.
 func prepare(ctx context.Context) error {
-	if os.Getenv(brokersVariable) == "" && os.Getenv(backendVariable) != "embedded" {
-		r, err := release(ctx)
-		if err == nil {
-			err = r.Warm(ctx)
-		}
-		if err != nil {
-			say("!!! NO KAFKA: %v: the embedded broker instead !!!", err)
-			if err := os.Setenv(backendVariable, "embedded"); err != nil {
-				return err
-			}
-		}
+	switch backend := os.Getenv(backendVariable); {
+	case backend == onEmbedded:
+		return nil
+	case isGiven():
+		return os.Setenv(backendVariable, onGiven)
+	case backend == onGiven:
+		return fmt.Errorf("%s and %s name no servers", brokersVariable, weaviateVariable)
+	case backend != "" && backend != onNative:
+		return fmt.Errorf("%s is %q: given, native or embedded are known", backendVariable, backend)
 	}
-	if os.Getenv(weaviateVariable) == "" && os.Getenv(storeVariable) != "sqlite" {
-		if _, err := weaviateBinary(ctx); err != nil {
-			say("!!! NO WEAVIATE: %v: SQLite instead !!!", err)
-			return os.Setenv(storeVariable, "sqlite")
-		}
+	r, err := release(ctx)
+	if err == nil {
+		err = r.Warm(ctx)
 	}
-	return nil
+	if err == nil {
+		_, err = weaviateBinary(ctx)
+	}
+	if err != nil && os.Getenv(backendVariable) == "" {
+		say("!!! NO NATIVE SERVERS: %v: THE EMBEDDED BROKER AND SQLITE INSTEAD !!!", err)
+		return os.Setenv(backendVariable, onEmbedded)
+	}
+	return errors.Join(err, os.Setenv(backendVariable, onNative))
 }
 
 func release(ctx context.Context) (kafkalocal.Release, error) {
@@ -185,16 +204,24 @@ func weaviateBinary(ctx context.Context) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(cache, "bin")
-	server := filepath.Join(bin, "weaviate-server")
+	server := filepath.Join(bin, "weaviate-server-"+weaviateVersion)
 	if _, err := os.Stat(server); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return server, err
 	}
 	say("building Weaviate %s, once", weaviateVersion)
+	unfinished, err := os.MkdirTemp(cache, "weaviate-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(unfinished)
 	install := exec.CommandContext(ctx, "nice", "go", "install", "-trimpath", "-ldflags=-s -w", "github.com/weaviate/weaviate/cmd/weaviate-server@"+weaviateVersion)
 	install.Dir = os.TempDir() // outside of every module: its requirements are not ours
-	install.Env = append(os.Environ(), "GOBIN="+bin, "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+	install.Env = append(os.Environ(), "GOBIN="+unfinished, "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 	if out, err := install.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building Weaviate: %w\n%s", err, out)
 	}
-	return server, nil
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return "", err
+	}
+	return server, os.Rename(filepath.Join(unfinished, "weaviate-server"), server)
 }

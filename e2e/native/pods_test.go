@@ -28,9 +28,11 @@ var workers = []string{"chunker", "embedder", "indexer", "tracker", "deadletters
 type pods struct {
 	t      *testing.T
 	name   string // of the test: prefix of the topics, and of the collection
+	class  string // the collection, where it has another name
 	dir    string
 	apiAt  string
 	env    []string
+	args   []string // of every process, beside its roles
 	api    checker.API
 	sent   http.Client
 	mu     sync.Mutex
@@ -48,13 +50,9 @@ func newPods(t *testing.T, name string, env ...string) *pods {
 	p := &pods{t: t, name: name, dir: t.TempDir(), apiAt: at}
 	p.api = checker.API{Base: "http://" + at, Client: &http.Client{Timeout: 30 * time.Second}, Patience: time.Minute}
 	p.sent.Timeout = 30 * time.Second
-	replication := "1"
-	if k, ok := suite.brokers.(killable); ok && k.Nodes() >= 3 {
-		replication = "3"
-	}
 	p.env = append([]string{
 		"WAYMARK_KAFKA_BROKERS=" + strings.Join(suite.brokers.Addrs(), ","), "WAYMARK_KAFKA_TOPIC_PREFIX=" + name,
-		"WAYMARK_KAFKA_PARTITIONS=4", "WAYMARK_KAFKA_REPLICATION=" + replication, "WAYMARK_DELIVERY_BACKOFF_INITIAL=200ms",
+		"WAYMARK_KAFKA_PARTITIONS=4", "WAYMARK_KAFKA_REPLICATION=" + replication(), "WAYMARK_DELIVERY_BACKOFF_INITIAL=200ms",
 		"WAYMARK_DELIVERY_REMOVAL_DELAY=6s", "WAYMARK_DELIVERY_VIEW_LAG=5s",
 	}, env...)
 	p.env = append(p.env, suite.store.env(name)...)
@@ -62,6 +60,14 @@ func newPods(t *testing.T, name string, env ...string) *pods {
 		t.Fatalf("topics apply: %v\n%s", err, out)
 	}
 	return p
+}
+
+// collection of the test.
+func (p *pods) collection() string {
+	if p.class != "" {
+		return p.class
+	}
+	return collection(p.name)
 }
 
 // command runs a command of the binary to its end.
@@ -77,10 +83,12 @@ func (p *pods) command(args ...string) ([]byte, error) {
 func (p *pods) run(name string, roles ...string) *process {
 	p.t.Helper()
 	args := append(append([]string{"run"}, roles...), "--data-dir", filepath.Join(p.dir, name))
+	args = append(args, p.args...)
 	if roles[0] == "api" {
 		args = append(args, "--api.listen", p.apiAt)
 	}
-	proc, err := newProcess(name, filepath.Join(p.dir, name+".log"), p.env, args...)
+	env := append(p.env[:len(p.env):len(p.env)], "FAULT_TRACE="+filepath.Join(p.dir, name+".trace"))
+	proc, err := newProcess(name, filepath.Join(p.dir, name+".log"), env, args...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -277,6 +285,7 @@ func (p *pods) check(m *model) {
 		return nil
 	})
 	p.checkStore(chunks)
+	p.checkLog()
 	p.t.Logf("%d documents, %d chunks: all ended %s after the last fault; %s", len(m.last), len(chunks), settled.Round(10*time.Millisecond), p.patience())
 }
 
@@ -317,9 +326,9 @@ func (p *pods) checkStore(chunks map[string]bool) {
 		})
 		return
 	}
-	var objects []object
+	var objects []checker.WeaviateObject
 	eventually(p.t, "the store to hold exactly what is served", func() (err error) {
-		if objects, err = w.objects(p.t.Context(), collection(p.name)); err != nil {
+		if objects, err = w.server().Objects(p.t.Context(), p.collection()); err != nil {
 			return err
 		}
 		for _, o := range objects {
@@ -333,12 +342,49 @@ func (p *pods) checkStore(chunks map[string]bool) {
 		return nil
 	})
 	eventually(p.t, "each chunk to be found by its vector", func() error {
-		lost, err := w.unsearchable(p.t.Context(), collection(p.name), objects)
+		lost, err := w.server().Unsearchable(p.t.Context(), p.collection(), objects)
 		if err == nil && len(lost) > 0 {
 			err = fmt.Errorf("%d of %d are not found, such as %s of %s", len(lost), len(objects), lost[0].ID, lost[0].Properties.DocumentID)
 		}
 		return err
 	})
+}
+
+// checkLog compares everything that can be seen from outside with a model of the log: every status, every letter, every
+// event, every object, and what the processes have committed.
+func (p *pods) checkLog() *checker.Report {
+	p.t.Helper()
+	traces, err := filepath.Glob(filepath.Join(p.dir, "*.trace"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	target := checker.Target{Broker: strings.Join(suite.brokers.Addrs(), ","), Prefix: p.name, API: p.api, Traces: traces}
+	switch s := suite.store.(type) {
+	case *weaviate:
+		target.Objects = func(ctx context.Context) (map[string][]checker.Object, error) {
+			return s.server().Read(ctx, p.collection())
+		}
+	case sqlite:
+		target.Store = s.path(p.name)
+	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*deadline)
+	defer cancel()
+	r, err := checker.Check(ctx, target)
+	if err != nil {
+		p.t.Fatalf("the check itself failed: %v", err)
+	}
+	p.t.Log(r)
+	if r.Submissions == 0 || r.Chunks == 0 || r.Events == 0 || len(traces) > 0 && r.Marks == 0 {
+		p.t.Errorf("nothing was checked: %s", r)
+	}
+	for i, v := range r.Violations {
+		if i == 20 {
+			p.t.Errorf("… and %d more", len(r.Violations)-i)
+			break
+		}
+		p.t.Error(v)
+	}
+	return r
 }
 
 // explain tells of a failed test what the store holds and does not find.
@@ -349,7 +395,7 @@ func (p *pods) explain() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	objects, err := w.objects(ctx, collection(p.name))
+	objects, err := w.server().Objects(ctx, p.collection())
 	if err != nil {
 		p.t.Logf("the store: %v", err)
 		return
@@ -359,7 +405,7 @@ func (p *pods) explain() {
 		version := fmt.Sprintf("%s@%.0f", o.Properties.DocumentID, o.Properties.Version)
 		numbers[version] = append(numbers[version], o.Properties.Number)
 	}
-	lost, err := w.unsearchable(ctx, collection(p.name), objects)
+	lost, err := w.server().Unsearchable(ctx, p.collection(), objects)
 	p.t.Logf("the store holds %d objects, the chunks %v; not found by their vectors (%v):", len(objects), numbers, err)
 	for _, o := range lost {
 		p.t.Logf("  %s: chunk %d of %s version %.0f, %d dimensions", o.ID, o.Properties.Number, o.Properties.DocumentID, o.Properties.Version, len(o.Vector))

@@ -19,6 +19,14 @@ func needNativeBrokers(t *testing.T) *kafkalocal.Cluster {
 	return n.c
 }
 
+// login is how a user reaches the brokers with a password.
+func login(c *kafkalocal.Cluster, user, password string) []string {
+	return []string{
+		"WAYMARK_KAFKA_BROKERS=" + strings.Join(c.Addrs(kafkalocal.SASL), ","), "WAYMARK_KAFKA_SASL_MECHANISM=SCRAM-SHA-512",
+		"WAYMARK_KAFKA_SASL_USERNAME=" + user, "WAYMARK_KAFKA_SASL_PASSWORD=" + password,
+	}
+}
+
 // A user with a SCRAM password and the rights that the operations page names runs everything; one without rights and one
 // with another password are refused with a reason.
 func TestLoginAndRights(t *testing.T) {
@@ -30,13 +38,7 @@ func TestLoginAndRights(t *testing.T) {
 	} {
 		kafkaTool(t, "", kafkalocal.ACLs, append([]string{"--add", "--force", "--allow-principal", "User:waymark"}, rights...)...)
 	}
-	login := func(user, password string) []string {
-		return []string{
-			"WAYMARK_KAFKA_BROKERS=" + strings.Join(c.Addrs(kafkalocal.SASL), ","), "WAYMARK_KAFKA_SASL_MECHANISM=SCRAM-SHA-512",
-			"WAYMARK_KAFKA_SASL_USERNAME=" + user, "WAYMARK_KAFKA_SASL_PASSWORD=" + password,
-		}
-	}
-	p := newPods(t, "secure", login("waymark", users["waymark"])...)
+	p := newPods(t, "secure", login(c, "waymark", users["waymark"])...)
 	p.run("all", append([]string{"api"}, workers...)...)
 	p.waitReady()
 	m := newModel()
@@ -45,8 +47,8 @@ func TestLoginAndRights(t *testing.T) {
 	}
 	p.check(m)
 	for name, env := range map[string][]string{
-		"without rights":        login("stranger", users["stranger"]),
-		"with another password": login("waymark", "guessed"),
+		"without rights":        login(c, "stranger", users["stranger"]),
+		"with another password": login(c, "waymark", "guessed"),
 	} {
 		mine := p.env
 		p.env = append(mine[:len(mine):len(mine)], env...)

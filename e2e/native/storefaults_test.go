@@ -155,18 +155,18 @@ func TestWeaviateReadOnly(t *testing.T) {
 func (w *weaviate) setShards(t *testing.T, class, status string) {
 	t.Helper()
 	var shards []struct{ Name string }
-	if err := w.call(t.Context(), http.MethodGet, "/v1/schema/"+class+"/shards", nil, &shards); err != nil || len(shards) == 0 {
+	if err := w.server().Call(t.Context(), http.MethodGet, "/v1/schema/"+class+"/shards", nil, &shards); err != nil || len(shards) == 0 {
 		t.Fatalf("shards of %s: %v %v", class, shards, err)
 	}
 	for _, s := range shards {
-		if err := w.call(t.Context(), http.MethodPut, "/v1/schema/"+class+"/shards/"+s.Name, map[string]string{"status": status}, nil); err != nil {
+		if err := w.server().Call(t.Context(), http.MethodPut, "/v1/schema/"+class+"/shards/"+s.Name, map[string]string{"status": status}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// wire passes connections on until it cuts them.
-type wire struct {
+// cable passes connections on until it cuts them.
+type cable struct {
 	ln     net.Listener
 	target string
 	mu     sync.Mutex
@@ -175,19 +175,19 @@ type wire struct {
 	done   sync.WaitGroup
 }
 
-func newWire(t *testing.T, target string) *wire {
+func newCable(t *testing.T, target string) *cable {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{ln: ln, target: target, conns: map[net.Conn]bool{}}
+	w := &cable{ln: ln, target: target, conns: map[net.Conn]bool{}}
 	w.done.Go(w.accept)
 	t.Cleanup(func() { ln.Close(); w.cut(); w.done.Wait() })
 	return w
 }
 
-func (w *wire) accept() {
+func (w *cable) accept() {
 	for {
 		front, err := w.ln.Accept()
 		if err != nil {
@@ -216,7 +216,7 @@ func (w *wire) accept() {
 }
 
 // cut resets all connections in whatever they are doing.
-func (w *wire) cut() {
+func (w *cable) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.conns {
@@ -232,7 +232,7 @@ func (w *wire) cut() {
 func TestWeaviateCutOff(t *testing.T) {
 	needNative(t)
 	w := needWeaviate(t)
-	rest, batches := newWire(t, w.url[len("http://"):]), newWire(t, w.grpc)
+	rest, batches := newCable(t, w.url[len("http://"):]), newCable(t, w.grpc)
 	p := newPods(t, "cut")
 	p.env = append(p.env, "WAYMARK_WEAVIATE_URL=http://"+rest.ln.Addr().String(), "WAYMARK_WEAVIATE_GRPC="+batches.ln.Addr().String())
 	p.run("api", "api")

@@ -1,19 +1,17 @@
 package native
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/waymarkhq/waymark/e2e/checker"
 )
 
 // storeServer is what stores vectors.
@@ -26,10 +24,10 @@ type storeServer interface {
 
 // startStore takes the first that there is: a given Weaviate, a native one, SQLite with the embedded broker.
 func startStore(ctx context.Context) (storeServer, error) {
-	if given := os.Getenv(weaviateVariable); given != "" {
-		return &weaviate{url: given, grpc: os.Getenv(grpcVariable)}, nil
-	}
-	if os.Getenv(storeVariable) == "sqlite" {
+	switch os.Getenv(backendVariable) {
+	case onGiven:
+		return &weaviate{url: os.Getenv(weaviateVariable), grpc: os.Getenv(grpcVariable)}, nil
+	case onEmbedded:
 		return sqlite{}, nil
 	}
 	binary, err := weaviateBinary(ctx)
@@ -60,8 +58,9 @@ type sqlite struct{}
 func (sqlite) String() string { return "store: SQLITE" }
 func (sqlite) Close()         {}
 func (sqlite) env(name string) []string {
-	return []string{"WAYMARK_STORE_KIND=sqlite", "WAYMARK_STORE_PATH=" + filepath.Join(suite.folder, name+".db")}
+	return []string{"WAYMARK_STORE_KIND=sqlite", "WAYMARK_STORE_PATH=" + sqlite{}.path(name)}
 }
+func (sqlite) path(name string) string { return filepath.Join(suite.folder, name+".db") }
 
 // weaviate is a server; process is nil if it is not ours.
 type weaviate struct {
@@ -95,116 +94,16 @@ func (w *weaviate) start(ctx context.Context) error {
 	if err := w.launch(); err != nil {
 		return err
 	}
-	return poll(ctx, time.Minute, func() error { return w.call(ctx, http.MethodGet, "/v1/.well-known/ready", nil, nil) })
+	return poll(ctx, time.Minute, func() error { return w.ready(ctx) })
 }
 
-// call asks the server; into may be nil.
-func (w *weaviate) call(ctx context.Context, method, path string, body, into any) error {
-	var send io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		send = bytes.NewReader(b)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, w.url+path, send)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %d: %s", method, path, res.StatusCode, b)
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(b, into)
+// server is asked by its own interface.
+func (w *weaviate) server() checker.Weaviate {
+	return checker.Weaviate{URL: w.url, Client: &http.Client{Timeout: 30 * time.Second}}
 }
 
-// object is one that the server holds.
-type object struct {
-	ID         string    `json:"id"`
-	Vector     []float32 `json:"vector"`
-	Properties struct {
-		DocumentID string  `json:"documentId"`
-		Version    float64 `json:"version"`
-		Number     int     `json:"number"`
-	} `json:"properties"`
-}
-
-// objects lists a collection, with vectors.
-func (w *weaviate) objects(ctx context.Context, class string) ([]object, error) {
-	var all []object
-	for after := ""; ; {
-		var page struct{ Objects []object }
-		if err := w.call(ctx, http.MethodGet, "/v1/objects?include=vector&limit=500&class="+class+"&after="+after, nil, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Objects...)
-		if len(page.Objects) < 500 {
-			return all, nil
-		}
-		after = all[len(all)-1].ID
-	}
-}
-
-// unsearchable are the objects that no search for their own vector finds. Counts and lists do not tell: an object can be
-// there whose vector is not in the index.
-func (w *weaviate) unsearchable(ctx context.Context, class string, objects []object) ([]object, error) {
-	const neighbours, together = 16, 50
-	var lost []object
-	for some := range slices.Chunk(objects, together) {
-		var query strings.Builder
-		query.WriteString("{Get {")
-		for i, o := range some {
-			vector, err := json.Marshal(o.Vector)
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(&query, "q%d: %s(limit: %d, nearVector: {vector: %s}) {_additional {id distance}} ", i, class, neighbours, vector)
-		}
-		query.WriteString("}}")
-		var answer struct {
-			Data struct {
-				Get map[string][]struct {
-					Additional struct {
-						ID       string
-						Distance float64
-					} `json:"_additional"`
-				}
-			}
-			Errors []any
-		}
-		if err := w.call(ctx, http.MethodPost, "/v1/graphql", map[string]string{"query": query.String()}, &answer); err != nil {
-			return nil, err
-		}
-		if len(answer.Errors) > 0 {
-			return nil, fmt.Errorf("graphql: %v", answer.Errors)
-		}
-		for i, o := range some {
-			hits := answer.Data.Get[fmt.Sprintf("q%d", i)]
-			found := len(hits) == neighbours && hits[neighbours-1].Additional.Distance < 1e-5 // crowded out by its doubles
-			for _, h := range hits {
-				found = found || h.Additional.ID == o.ID
-			}
-			if !found {
-				lost = append(lost, o)
-			}
-		}
-	}
-	return lost, nil
+func (w *weaviate) ready(ctx context.Context) error {
+	return w.server().Call(ctx, http.MethodGet, "/v1/.well-known/ready", nil, nil)
 }
 
 // needWeaviate gives the server to a test of its own.
@@ -226,7 +125,7 @@ func needOwnWeaviate(t *testing.T) *weaviate {
 	}
 	t.Cleanup(func() {
 		w.signal(syscall.SIGCONT)
-		eventually(t, "Weaviate after the test", func() error { return w.call(context.Background(), http.MethodGet, "/v1/.well-known/ready", nil, nil) })
+		eventually(t, "Weaviate after the test", func() error { return w.ready(context.Background()) })
 	})
 	return w
 }
