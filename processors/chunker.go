@@ -255,7 +255,7 @@ func (c *Chunker) failure(ctx context.Context, err error) (f *rag.Failure, again
 	case stage.ClassOf(err) == stage.ClassMessage:
 		f.Reason, f.Message = stage.ReasonOf(err, rag.ReasonPanic), sentence(err)
 	default:
-		return nil, err
+		return nil, parserError(err)
 	}
 	return f, nil
 }

@@ -136,14 +136,21 @@ func (p *Parser) flowText(ctx context.Context, read func(context.Context, *flowW
 	return t, nil
 }
 
-// insert writes another text, with its headings below a level.
-func (w *flowWriter) insert(t Text, below int) {
+// insert writes another text, with its headings below a level, on its own pages.
+func (w *flowWriter) insert(t Text, below int) { w.insertOn(0, t, below) }
+
+// insertOn writes another text, with its headings below a level; what has no page of its own stands on the one given.
+func (w *flowWriter) insertOn(page int, t Text, below int) {
 	for _, b := range t.Blocks {
 		level := 0
 		if b.Kind == rag.BlockHeading {
 			level = min(b.Level+below, 6)
 		}
-		w.Page(b.Page)
+		if b.Page != 0 {
+			w.Page(b.Page)
+		} else {
+			w.Page(page)
+		}
 		w.open(b.Kind, level)
 		w.verbatim(t.Body[b.Start:b.End])
 		w.end()

@@ -2,11 +2,13 @@ package parse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/external"
 	"github.com/waymarkhq/waymark/rag/parse/flow"
 	"github.com/waymarkhq/waymark/rag/parse/mail"
 )
@@ -146,7 +148,8 @@ func (p *Parser) attachment(ctx context.Context, w *flowWriter, a mail.Part, dep
 	}
 	text, err := p.read(ctx, Input{Content: a.Content, DeclaredType: a.Type, Name: a.Name}, depth+1)
 	if err != nil {
-		if fatal(ctx, err) {
+		var failed *external.Error // an external program may fail on one for good, and not be away
+		if fatal(ctx, err) && !(ctx.Err() == nil && errors.As(err, &failed) && failed.Class == rag.ClassTransient) {
 			return nil, err
 		}
 		return []string{fmt.Sprintf("The attachment %s was left out: %v.", clip(oneLine(name), maxCrumb), err)}, nil

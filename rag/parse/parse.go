@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/external"
 	"github.com/waymarkhq/waymark/rag/parse/flow"
 	"github.com/waymarkhq/waymark/rag/parse/pdf"
 )
@@ -63,7 +64,7 @@ type Text struct {
 	Body     string
 	Blocks   []rag.Block
 	Warnings []string // sentences for people about what was guessed, replaced or left out
-	Type     string   // one of the Type constants
+	Type     string   // one of the Type constants, or the media type of what an external program has read
 }
 
 // Error says why a document cannot be read, ever.
@@ -92,6 +93,7 @@ const maxBlocks = 100_000
 type Parser struct {
 	limits  Limits
 	pdf     *pdf.Engine
+	outside *external.Parsers
 	readers map[string]reader // by type
 	grace   time.Duration     // between the end of the time and giving up a reader that does not stop
 	strays  atomic.Int32      // readers that were given up and still run
@@ -109,14 +111,24 @@ type source struct {
 }
 
 // Option of a Parser.
-type Option func(*pdf.Options)
+type Option func(*options)
+
+type options struct {
+	pdf      pdf.Options
+	external []external.Config
+}
 
 // CacheDir names the folder in which the compiled PDFium is kept. It is made if it is missing; processes may share it.
 // Without it the first PDF document of each process waits some 10 seconds.
-func CacheDir(dir string) Option { return func(o *pdf.Options) { o.CacheDir = dir } }
+func CacheDir(dir string) Option { return func(o *options) { o.pdf.CacheDir = dir } }
 
-// New checks the limits and returns a Parser.
-func New(l Limits, options ...Option) (*Parser, error) {
+// External names programs that read documents instead of the built-in readers, or where these find no text.
+func External(programs ...external.Config) Option {
+	return func(o *options) { o.external = programs }
+}
+
+// New checks the limits and the external programs, and returns a Parser.
+func New(l Limits, settings ...Option) (*Parser, error) {
 	if l.Input < 0 || l.Text < 0 || l.Time < 0 {
 		return nil, fmt.Errorf("parse: a limit is negative: %+v", l)
 	}
@@ -129,17 +141,32 @@ func New(l Limits, options ...Option) (*Parser, error) {
 	if l.Time == 0 {
 		l.Time = DefaultTime
 	}
-	var o pdf.Options
-	for _, set := range options {
+	var o options
+	for _, set := range settings {
 		set(&o)
 	}
-	p := &Parser{limits: l, pdf: pdf.New(o), grace: stopGrace}
+	outside, err := external.New(l.Text, o.external...)
+	if err != nil {
+		return nil, fmt.Errorf("parse: %w", err)
+	}
+	p := &Parser{limits: l, pdf: pdf.New(o.pdf), outside: outside, grace: stopGrace}
 	p.readers = p.allReaders()
 	return p, nil
 }
 
 // Close frees what the Parser holds. Nothing may be read any more.
-func (p *Parser) Close() error { return p.pdf.Close() }
+func (p *Parser) Close() error {
+	p.outside.Close()
+	return p.pdf.Close()
+}
+
+// Settings name everything beside a document that decides which text is read from it: Version, and the external programs.
+func (p *Parser) Settings() string {
+	if s := p.outside.Settings(); s != "" {
+		return Version + "+" + s
+	}
+	return Version
+}
 
 // errTime is the cause of a context that has used up Limits.Time.
 var errTime = errors.New("the time for one document is over")
@@ -147,7 +174,8 @@ var errTime = errors.New("the time for one document is over")
 // Parse reads one document. A document that cannot be read is an *Error: rag.ReasonEmptyText (no content at all),
 // ReasonNoText (nothing to read in it), ReasonScanWithoutText, ReasonUnsupportedType, ReasonBrokenJSON, ReasonBrokenFile,
 // ReasonEncrypted, ReasonArchiveBomb, ReasonTooLarge, ReasonMemory, ReasonTimeout or ReasonPanic. When ctx ends, Parse returns its error;
-// when it ends before PDFium was ready for the first PDF document, an error that blames nothing but that.
+// when it ends before PDFium was ready for the first PDF document, an error that blames nothing but that. An *external.Error says
+// that an external program failed and the document may be innocent.
 func (p *Parser) Parse(ctx context.Context, in Input) (Text, error) {
 	switch {
 	case len(in.Content) == 0:
@@ -185,8 +213,11 @@ func errTextLimit(limit int) error {
 // read reads a document that lies in depth messages and archives.
 func (p *Parser) read(ctx context.Context, in Input, depth int) (Text, error) {
 	d, err := detect(in)
+	if x := p.outside.For(d.kind, external.Always); x != nil {
+		return p.readOutside(ctx, x, in, d, depth)
+	}
 	if err != nil {
-		return Text{}, err
+		return p.orOutside(ctx, in, d, depth, err)
 	}
 	s := source{content: in.Content, text: d.text, name: in.Name, depth: depth}
 	if d.kind != TypePlain {
@@ -194,6 +225,14 @@ func (p *Parser) read(ctx context.Context, in Input, depth int) (Text, error) {
 	}
 	text, err := p.readers[d.kind](ctx, s)
 	text.Type, text.Warnings = d.kind, append(d.warnings, text.Warnings...)
+	if text, err = p.checked(ctx, text, err); err != nil {
+		return p.orOutside(ctx, in, d, depth, err)
+	}
+	return text, nil
+}
+
+// checked is what every reader's text must be.
+func (p *Parser) checked(ctx context.Context, text Text, err error) (Text, error) {
 	switch {
 	case err != nil:
 		return Text{}, err
