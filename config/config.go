@@ -18,6 +18,7 @@ type Config struct {
 	Embedding Embedding `key:"embedding"`
 	Splitting Splitting `key:"splitting"`
 	Limits    Limits    `key:"limits"`
+	Parsers   []Parser  `key:"parsers" form:"yaml" help:"Programs that read documents: a list of {types, when, command or url, memory}; docs/parsers.md."`
 	Delivery  Delivery  `key:"delivery"`
 	API       API       `key:"api"`
 	Monitor   Monitor   `key:"monitor"`

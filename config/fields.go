@@ -14,7 +14,7 @@ type Field struct {
 	Key string
 	// Help is one sentence for people.
 	Help string
-	// Form of the value, for people: number, true|false, duration, list, secret, or a kind of text.
+	// Form of the value, for people: number, true|false, duration, list, secret, yaml, or a kind of text.
 	Form string
 
 	index []int
@@ -95,6 +95,13 @@ func (f Field) set(c *Config, texts ...string) error {
 		}
 		v.Set(reflect.ValueOf(tokens))
 		return nil
+	case []Parser:
+		parsers, err := parseParsers([]byte(texts[0]))
+		if err != nil {
+			return err
+		}
+		v.Set(reflect.ValueOf(parsers))
+		return nil
 	}
 	return setScalar(v, texts[0])
 }
@@ -137,7 +144,7 @@ func splitList(text string) []string {
 
 // setText assigns a value that is given as one text, by a variable or a flag.
 func (f Field) setText(c *Config, text string) error {
-	if f.in(c).Kind() == reflect.Slice {
+	if f.in(c).Kind() == reflect.Slice && f.Form != "yaml" {
 		return f.set(c, splitList(text)...)
 	}
 	return f.set(c, text)

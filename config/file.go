@@ -144,6 +144,13 @@ func (f *file) assign(field Field, node *yaml.Node) error {
 		return fmt.Errorf("a secret does not belong into this file: set %s, or %s_file to a file that holds it",
 			field.Variable(), field.Key)
 	}
+	if field.Form == "yaml" {
+		text, err := yaml.Marshal(node)
+		if err != nil {
+			return err
+		}
+		return field.set(f.config, string(text))
+	}
 	texts, err := scalars(field, node)
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func (c *Config) validate(t Target, r *report) {
 	c.checkEmbedding(t, r)
 	c.checkSplitting(r)
 	c.checkLimits(r)
+	c.checkParsers(r)
 	c.checkDelivery(r)
 	c.checkListeners(t, r)
 	c.checkTokens(r)

@@ -120,7 +120,7 @@ func (c *readFlags) read(ctx context.Context, env *environment) (parse.Text, *co
 	if err != nil {
 		return parse.Text{}, nil, err
 	}
-	var options []parse.Option
+	options := []parse.Option{parse.External(cfg.ParserConfigs()...)}
 	if dir, err := os.UserCacheDir(); err == nil { // without a home nothing is kept
 		options = append(options, parse.CacheDir(filepath.Join(dir, "waymark", "pdfium")))
 	}

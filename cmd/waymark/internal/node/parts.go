@@ -58,7 +58,7 @@ func (n *Node) has(roles ...string) bool {
 
 func (n *Node) openParts(ctx context.Context) (err error) {
 	n.parts.limits = kafka.Limits(n.plan)
-	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime}, parse.CacheDir(n.path("cache", "pdfium"))); err != nil {
+	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime}, parse.CacheDir(n.path("cache", "pdfium")), parse.External(n.cfg.ParserConfigs()...)); err != nil {
 		return err
 	}
 	n.onClose("the parser", func(context.Context) error { return n.parts.parser.Close() })
@@ -112,7 +112,7 @@ func (n *Node) pipelineOptions() pipeline.Options {
 	return pipeline.Options{
 		Topics: n.topics, Partitions: int32(n.cfg.Kafka.Partitions), Epoch: n.cfg.Kafka.Epoch,
 		Parser: n.parts.parser, Splitter: n.parts.splitter, ParseTimeout: n.cfg.Limits.ParseTime,
-		ReadSettings: fmt.Sprintf("%s;%s", parse.Version, n.parts.splitter.Settings()),
+		ReadSettings: fmt.Sprintf("%s;%s", n.parts.parser.Settings(), n.parts.splitter.Settings()),
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
 		Sink:         n.parts.store, Tenant: n.cfg.Weaviate.Tenant, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
