@@ -205,6 +205,25 @@ func checkPod(t *testing.T, role string, set *appsv1.StatefulSet) {
 	}
 }
 
+// Without claims the pods have folders that end with them, and are the same otherwise.
+func TestRebuildFromKafka(t *testing.T) {
+	o := decode(t, needed+"\npersistence: {enabled: false, size: 2Gi}\n")
+	for _, role := range append(slices.Clone(roles), "api") {
+		set := get[*appsv1.StatefulSet](t, o, "StatefulSet/wm-"+role)
+		if n := len(set.Spec.VolumeClaimTemplates); n != 0 {
+			t.Errorf("%s: %d claims", role, n)
+		}
+		pod := set.Spec.Template.Spec
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "data" })
+		if i < 0 || pod.Volumes[i].EmptyDir == nil || pod.Volumes[i].EmptyDir.SizeLimit.String() != "2Gi" {
+			t.Errorf("%s: the volumes are %+v", role, pod.Volumes)
+		}
+		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "data" && m.MountPath == "/data" }) {
+			t.Errorf("%s has no data folder", role)
+		}
+	}
+}
+
 func TestScalingByLag(t *testing.T) {
 	if o := decode(t, needed); slices.ContainsFunc(keys(o), func(k string) bool { return strings.HasPrefix(k, "ScaledObject") }) {
 		t.Error("there is a ScaledObject although KEDA is not enabled")

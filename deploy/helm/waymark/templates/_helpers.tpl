@@ -104,6 +104,10 @@ topologySpreadConstraints:
 volumes:
   - name: tmp
     emptyDir: { sizeLimit: 256Mi }
+{{- if and (ne .role "topics") (not .root.Values.persistence.enabled) }}
+  - name: data
+    emptyDir: { sizeLimit: {{ .root.Values.persistence.size | quote }} }
+{{- end }}
 {{- end }}
 
 {{/* Recovering its tables may take a pod minutes, the first time; only then does liveness count. */}}
@@ -125,6 +129,7 @@ readinessProbe:
 {{- end }}
 
 {{- define "waymark.claim" -}}
+{{- if .Values.persistence.enabled -}}
 volumeClaimTemplates:
   - metadata:
       name: data
@@ -135,4 +140,5 @@ volumeClaimTemplates:
       {{- end }}
       resources:
         requests: { storage: {{ .Values.persistence.size | quote }} }
+{{- end }}
 {{- end }}
