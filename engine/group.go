@@ -156,6 +156,7 @@ type timer struct {
 	next     func(row any) (time.Time, bool)
 	later    func(row any) []time.Time
 	minDelay func(row any) time.Duration
+	maxDelay func(row any) time.Duration // nil: none
 	fire     func(ctx context.Context, key string, row any, valid func() bool) ([]stage.Output, error)
 }
 
@@ -305,6 +306,9 @@ func Timer[R any](t stage.Timer[R]) Option {
 		}
 		if t.MinDelay != nil {
 			tm.minDelay = func(row any) time.Duration { return t.MinDelay(typed[R](row)) }
+		}
+		if t.MaxDelay != nil {
+			tm.maxDelay = func(row any) time.Duration { return t.MaxDelay(typed[R](row)) }
 		}
 		g.timer = tm
 	}

@@ -53,11 +53,21 @@ func (t *timers) acknowledged(key string, row any) {
 			since[ms] = now
 		}
 	}
-	at := next
-	if least := since[next.UnixMilli()].Add(t.def.minDelay(row)); at.Before(least) {
-		at = least
+	t.arm(key, armedTimer{t.when(row, next, since[next.UnixMilli()]), since})
+}
+
+// when is the time at which a row's timer fires that wants to at next, which this process has known since then. Next was
+// chosen by somebody's clock, and is compared with this one's: the delays bound what they may be wrong by.
+func (t *timers) when(row any, next, since time.Time) time.Time {
+	if t.def.maxDelay != nil {
+		if most := since.Add(t.def.maxDelay(row)); next.After(most) {
+			next = most
+		}
 	}
-	t.arm(key, armedTimer{at, since})
+	if least := since.Add(t.def.minDelay(row)); next.Before(least) {
+		return least
+	}
+	return next
 }
 
 // arm sets the timer of a key; the caller holds mu.
@@ -159,7 +169,7 @@ func (t *timers) fire(key string) {
 	if err != nil || row == nil {
 		return
 	}
-	if next, ok := t.def.next(row); !ok || next.After(t.p.r.env.Clock.Now()) {
+	if !t.isDue(key, row) {
 		t.acknowledged(key, row)
 		return
 	}
@@ -178,6 +188,19 @@ func (t *timers) fire(key string) {
 		}
 	}
 	t.again(key, again)
+}
+
+// isDue reports whether the time of the row that stands there now has come: it may be another row than the one that armed
+// the timer.
+func (t *timers) isDue(key string, row any) bool {
+	next, ok := t.def.next(row)
+	if !ok {
+		return false
+	}
+	t.mu.Lock()
+	since, known := t.armed[key].since[next.UnixMilli()]
+	t.mu.Unlock()
+	return known && !t.when(row, next, since).After(t.p.r.env.Clock.Now())
 }
 
 // again lets the timer of a row fire once more, unless the row has changed meanwhile.

@@ -63,3 +63,30 @@ func TestTimerWaitsForTheRowOnItsWay(t *testing.T) {
 		key = kafkatest.Receive(t, "the timer of the acknowledged row", fired)
 	}
 }
+
+// The time in a row was chosen by the clock of another machine, which may be hours ahead of this one's; or this one's is
+// hours behind. Nothing waits for longer than it may.
+func TestTimerBoundsWhatAWrongClockCanDo(t *testing.T) {
+	w := newWorld(t)
+	fired := make(chan time.Time, 10)
+	const most = 300 * time.Millisecond
+	g := group(t,
+		engine.Input(in, func(_ context.Context, m stage.Message[string], row *counts) (stage.Result[counts], error) {
+			return stage.Result[counts]{Row: seen(row, m)}, nil
+		}),
+		engine.Table(countsCodec{}, mergeCounts),
+		engine.Timer(stage.Timer[counts]{
+			Next:     func(*counts) (time.Time, bool) { return time.Unix(1<<33, 0), true },
+			MaxDelay: func(*counts) time.Duration { return most },
+			Fire: func(_ context.Context, _ string, _ *counts, _ func() bool) ([]stage.Output, error) {
+				fired <- time.Now()
+				return nil, nil
+			},
+		}))
+	w.run("a", g)
+	began := time.Now()
+	w.send("k", "1")
+	if after := kafkatest.Receive(t, "the timer", fired).Sub(began); after < most {
+		t.Errorf("it fires after %s, and its time is in 2242", after)
+	}
+}

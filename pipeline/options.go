@@ -106,7 +106,7 @@ func New(o Options) *Pipeline {
 	p := &Pipeline{options: o, names: o.Topics, topics: t}
 	p.stages = stages{
 		tracker:     &processors.Tracker{Metrics: o.Metrics},
-		deadLetters: &processors.DeadLetters{Topics: t, Place: place, Now: o.Now, Metrics: o.Metrics},
+		deadLetters: &processors.DeadLetters{Topics: t, Place: place, Now: o.Now, Metrics: o.Metrics, MaxWait: o.longestWait()},
 		embedder:    &processors.Embedder{Topics: t, Service: o.Embedder, Now: o.Now, Metrics: o.Metrics},
 		chunker: &processors.Chunker{Topics: t, Place: place, Parser: o.Parser, Splitter: o.Splitter, ParseTimeout: o.ParseTimeout,
 			Keep: o.Delivery.Keep, Now: o.Now, Metrics: o.Metrics},
@@ -118,6 +118,14 @@ func New(o Options) *Pipeline {
 		p.stages.chunker.Settings = fmt.Sprintf("%s;model=%s;%s", o.ReadSettings, e.Model(), e.Settings())
 	}
 	return p
+}
+
+// longestWait is the longest time before an automatic retry.
+func (o Options) longestWait() (longest time.Duration) {
+	for attempt := 1; attempt < o.Delivery.Attempts && o.Delivery.Backoff != nil; attempt++ {
+		longest = max(longest, o.Delivery.Backoff(attempt))
+	}
+	return longest
 }
 
 // letterLimit is the smallest limit of the topics in which a document record travels with what went wrong with it.

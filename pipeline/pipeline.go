@@ -72,6 +72,7 @@ func (p *Pipeline) tracker() (*engine.Group, error) {
 	return engine.NewGroup(p.names.Groups.Tracker,
 		engine.Input(t.Events, p.stages.tracker.Handle),
 		engine.Table(t.TrackerTable.Codec, ledger.MergeTrackerRow),
+		failures[ledger.TrackerRow](p.stages.tracker.OnFailure),
 	)
 }
 
@@ -82,7 +83,9 @@ func (p *Pipeline) deadLetters() (*engine.Group, error) {
 		engine.Input(t.Commands, d.HandleCommand),
 		engine.Output(t.Replays),
 		engine.Output(t.Commands), // an automatic retry is due
+		engine.Output(t.Progress), // one that cannot be scheduled ends its version
 		engine.Table(t.DeadLettersTable.Codec, ledger.MergeLetterRow),
 		engine.Timer(d.Retries()),
+		failures[ledger.LetterRow](d.OnFailure),
 	)
 }

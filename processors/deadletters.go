@@ -18,6 +18,8 @@ type DeadLetters struct {
 	Place   Place
 	Now     func() time.Time
 	Metrics *Metrics
+	// MaxWait is the longest time before an automatic retry, whatever the clocks of those say who have scheduled it.
+	MaxWait time.Duration
 }
 
 // HandleLetter keeps a letter.
@@ -51,11 +53,32 @@ func (d *DeadLetters) HandleCommand(_ context.Context, m stage.Message[rag.Comma
 	return res, nil
 }
 
+// OnFailure passes a record by that nothing can be made of (its handler panicked, it kills processes, its row would be too
+// large), so that other letters go on. A version that was to be tried again dies of it: nobody would hear of it any more.
+// What else is lost is a person's wish, or a line in a list: the letter itself stands in its topic. Whatever else goes wrong
+// may go well later: the record waits.
+func (d *DeadLetters) OnFailure(_ context.Context, record stage.Record, class stage.Class, err error) ([]stage.Output, error) {
+	if class != stage.ClassMessage {
+		return nil, err
+	}
+	d.Metrics.passedBy(StageDeadLetters, stage.ReasonOf(err, "deadletters_error"))
+	if record.Topic != d.Topics.Commands.Name {
+		return nil, nil
+	}
+	c, derr := d.Topics.Commands.Codec.Decode(record.Value)
+	if derr != nil || c.Kind != rag.CommandSchedule && c.Kind != rag.CommandDue {
+		return nil, nil
+	}
+	f, status := failureOf(StageDeadLetters, class, err, "deadletters_error")
+	return []stage.Output{d.Topics.verdict(c.Subject, d.Now(), status, f)}, nil
+}
+
 // Retries fires the automatic retries that letters have due. The timer only writes a record to the group's own input;
 // the effect belongs to that record (contract rule 9).
 func (d *DeadLetters) Retries() stage.Timer[ledger.LetterRow] {
 	return stage.Timer[ledger.LetterRow]{
-		Next: ledger.NextDue,
+		Next:     ledger.NextDue,
+		MaxDelay: func(*ledger.LetterRow) time.Duration { return d.MaxWait },
 		Fire: func(_ context.Context, id string, row *ledger.LetterRow, valid func() bool) ([]stage.Output, error) {
 			if !valid() {
 				return nil, nil

@@ -138,7 +138,8 @@ func (x *Indexer) Removals() stage.Timer[ledger.DocumentRow] {
 			}
 			return 0
 		},
-		Fire: x.remove,
+		MaxDelay: func(*ledger.DocumentRow) time.Duration { return x.Settings.RemovalDelay },
+		Fire:     x.remove,
 	}
 }
 

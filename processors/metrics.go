@@ -22,6 +22,7 @@ type Metrics struct {
 	endToEnd    prometheus.Histogram
 	forwards    prometheus.Counter
 	strangers   *prometheus.CounterVec
+	passed      *prometheus.CounterVec
 	readBacks   *prometheus.CounterVec
 	sink        string
 }
@@ -46,11 +47,12 @@ func NewMetrics(r prometheus.Registerer, sink string) *Metrics {
 			Help: "Time from a document record's timestamp to its final status.", Buckets: prometheus.ExponentialBuckets(0.02, 2.5, 12)}),
 		forwards:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "waymark", Name: "forwarded_total", Help: "Document records forwarded to the partition of their key."}),
 		strangers: vec("ignored_total", "Records on internal topics that no release has written.", "stage"),
+		passed:    vec("passed_by_total", "Records of the tracker and of the dead-letter group that nothing could be made of.", "stage", "reason"),
 		readBacks: vec("store_read_back_total", "Chunks looked for by vector after an interruption of the store, found or repaired.", "sink", "outcome"),
 		sink:      sink,
 	}
 	if r != nil {
-		r.MustRegister(m.duplicates, m.deadLetters, m.documents, m.texts, m.embedTime, m.objects, m.batchTime, m.endToEnd, m.forwards, m.strangers, m.readBacks)
+		r.MustRegister(m.duplicates, m.deadLetters, m.documents, m.texts, m.embedTime, m.objects, m.batchTime, m.endToEnd, m.forwards, m.strangers, m.passed, m.readBacks)
 	}
 	return m
 }
@@ -76,6 +78,12 @@ func (m *Metrics) forwarded() {
 func (m *Metrics) ignored(stageName string) {
 	if m != nil {
 		m.strangers.WithLabelValues(stageName).Inc()
+	}
+}
+
+func (m *Metrics) passedBy(stageName, reason string) {
+	if m != nil {
+		m.passed.WithLabelValues(stageName, reason).Inc()
 	}
 }
 

@@ -30,6 +30,16 @@ func (t *Tracker) Handle(_ context.Context, m stage.Message[rag.Event], row *led
 	return stage.Result[ledger.TrackerRow]{Row: next}, nil
 }
 
+// OnFailure passes an event by that nothing can be made of (its handler panicked, it kills processes, its row would be too
+// large): a timeline misses a line then, and the others go on. Whatever else goes wrong may go well later: the event waits.
+func (t *Tracker) OnFailure(_ context.Context, _ stage.Record, class stage.Class, err error) ([]stage.Output, error) {
+	if class != stage.ClassMessage {
+		return nil, err
+	}
+	t.Metrics.passedBy(StageTracker, stage.ReasonOf(err, "tracker_error"))
+	return nil, nil
+}
+
 // endToEnd is the time from the acceptance of a version to its first final status in a generation, once the timeline has
 // both, in whichever order they came. A replay is not accepted anew: how long an operator thought about it is not measured.
 func endToEnd(row *ledger.TrackerRow, rev rag.Revision) (time.Duration, bool) {

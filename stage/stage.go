@@ -133,6 +133,9 @@ type Timer[R any] struct {
 	Later func(row *R) []time.Time
 	// MinDelay after the acknowledgement of the row; nil: none.
 	MinDelay func(row *R) time.Duration
+	// MaxDelay is the longest that Next can lie ahead: a time is waited for no longer than that since this process has known it,
+	// and MinDelay, whatever its clock says. It bounds what a wrong clock can do, here or where the time was chosen. nil: none.
+	MaxDelay func(row *R) time.Duration
 	// Fire performs what is due and returns the records to send. It may run more than once for the same row, so its
 	// effect must be idempotent; what changes the row is a record that it sends, never the timer itself. An outage is
 	// tried again; any other error is logged and tried again later.
