@@ -51,6 +51,9 @@ type Env struct {
 	// InstanceID names this process for static membership (KIP-345); it must stay the same over restarts. "" makes it an
 	// ordinary member.
 	InstanceID string
+	// Standby makes this process follow the tables of all partitions, those of others too, and recover them before it joins
+	// the group: it takes partitions over without reading their tables first. It costs disk and traffic for all partitions.
+	Standby bool
 	// Stage names the group in metrics and logs; "" means its consumer group id.
 	Stage   string
 	Clock   Clock

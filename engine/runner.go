@@ -203,7 +203,7 @@ func (r *runner) options(producer goka.Producer) []goka.ProcessorOption {
 	inner := goka.ConsumerGroupBuilderWithConfig(groupConfig)
 	topics := goka.NewTopicManagerConfig()
 	topics.MismatchBehavior = goka.TMConfigMismatchBehaviorIgnore
-	return []goka.ProcessorOption{
+	options := []goka.ProcessorOption{
 		goka.WithClientID("waymark-" + r.group.name),
 		goka.WithConsumerGroupBuilder(func(brokers []string, group, clientID string) (sarama.ConsumerGroup, error) {
 			cg, err := inner(brokers, group, clientID)
@@ -222,6 +222,10 @@ func (r *runner) options(producer goka.Producer) []goka.ProcessorOption {
 		goka.WithLogger(gokaLogger{r.log}),
 		goka.WithPartitionChannelSize(16),
 	}
+	if r.env.Standby {
+		options = append(options, goka.WithHotStandby(), goka.WithRecoverAhead())
+	}
+	return options
 }
 
 // staticID is the group instance id of this process (KIP-345).

@@ -46,7 +46,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: has %s %s, planned %s (not changed by apply)", d.Topic, d.Have, d.Kind, d.Want)
 }
 
-// UnfixableError lists the differences that Apply does not touch.
+// UnfixableError lists the differences that Apply does not touch, or that stand in the way of running.
 type UnfixableError struct{ Differences []Difference }
 
 func (e *UnfixableError) Error() string {
@@ -153,12 +153,11 @@ func diff(ctx context.Context, a sarama.ClusterAdmin, plan []TopicSpec) ([]Diffe
 // attainable is the plan without what the topic's replicas cannot keep: with more replicas to be in sync than there are,
 // nothing could be written any more.
 func attainable(spec TopicSpec, meta *sarama.TopicMetadata) TopicSpec {
-	const key = "min.insync.replicas"
-	if n, err := strconv.Atoi(spec.Config[key]); err != nil || n <= replicas(meta) {
+	if n, err := strconv.Atoi(spec.Config[MinInSyncReplicas]); err != nil || n <= replicas(meta) {
 		return spec
 	}
 	spec.Config = maps.Clone(spec.Config)
-	delete(spec.Config, key)
+	delete(spec.Config, MinInSyncReplicas)
 	return spec
 }
 
@@ -201,6 +200,9 @@ func diffConfigs(a sarama.ClusterAdmin, specs []TopicSpec) ([]Difference, error)
 	}
 	byName := make(map[string]map[string]string, len(results))
 	for _, r := range results {
+		if errors.Is(r.ErrorCode, sarama.ErrTopicAuthorizationFailed) {
+			return nil, &AccessError{[]Access{{Operation: OperationDescribeConfigs, Topic: r.Name}}}
+		}
 		if !errors.Is(r.ErrorCode, sarama.ErrNoError) {
 			return nil, fmt.Errorf("read settings of topic %s: %w", r.Name, r.ErrorCode)
 		}
@@ -297,14 +299,20 @@ func describe(a sarama.ClusterAdmin, topics []string) (map[string]*sarama.TopicM
 		return nil, fmt.Errorf("describe topics: %w", err)
 	}
 	out := make(map[string]*sarama.TopicMetadata, len(metas))
+	forbidden := &AccessError{}
 	for _, m := range metas {
 		switch {
+		case errors.Is(m.Err, sarama.ErrTopicAuthorizationFailed):
+			forbidden.Missing = append(forbidden.Missing, Access{Operation: OperationDescribe, Topic: m.Name})
 		case errors.Is(m.Err, sarama.ErrUnknownTopicOrPartition):
 		case errors.Is(m.Err, sarama.ErrNoError), errors.Is(m.Err, sarama.ErrLeaderNotAvailable):
 			out[m.Name] = m
 		default:
 			return nil, fmt.Errorf("describe topic %s: %w", m.Name, m.Err)
 		}
+	}
+	if len(forbidden.Missing) > 0 {
+		return nil, forbidden
 	}
 	return out, nil
 }

@@ -61,6 +61,15 @@ func (t Topics) guarded() []string {
 // does one with a higher epoch; both are safe for several processes at once, because all write the same. An *EpochError
 // means: refuse to work. A running process should call it again from time to time.
 func CheckCluster(ctx context.Context, cfg Config, topics Topics, epoch int) error {
+	return checkCluster(ctx, cfg, topics, epoch, true)
+}
+
+// CompareCluster does the same and writes nothing.
+func CompareCluster(ctx context.Context, cfg Config, topics Topics, epoch int) error {
+	return checkCluster(ctx, cfg, topics, epoch, false)
+}
+
+func checkCluster(ctx context.Context, cfg Config, topics Topics, epoch int, write bool) error {
 	var now map[string]TopicIdentity
 	err := withAdmin(ctx, cfg, func(a sarama.ClusterAdmin) error {
 		have, err := identities(a, append(topics.guarded(), topics.Cluster))
@@ -78,6 +87,9 @@ func CheckCluster(ctx context.Context, cfg Config, topics Topics, epoch int) err
 	}
 	if stored != nil && stored.Epoch >= epoch {
 		return compareCluster(*stored, epoch, now)
+	}
+	if !write {
+		return nil
 	}
 	return writeCluster(ctx, cfg, topics.Cluster, ClusterRecord{Epoch: epoch, Topics: now, At: time.Now().UTC()})
 }

@@ -208,6 +208,9 @@ func (n *Node) startRoles(ctx context.Context) error {
 		}
 		n.runners = append(n.runners, engine.NewRunner(g, n.env(role, instance, ids, metrics)))
 	}
+	if err := n.checkAccess(ctx); err != nil {
+		return err
+	}
 	for _, r := range n.runners {
 		n.running.Go(func() {
 			if err := r.Run(ctx); err != nil {

@@ -148,7 +148,7 @@ func (n *Node) env(role, instance string, topicIDs map[string]string, metrics *e
 				n.topics.Tables.Tracker:  {After: kafka.TrackerRetention, WrittenAt: codecs.WrittenAt},
 				n.topics.Tables.Embedder: {After: kafka.EmbedderRetention, WrittenAt: codecs.WrittenAt},
 			}}),
-		Journal: n.path("state", role+".running"), Suspicions: n.suspicions,
+		Journal: n.path("state", role+".running"), Suspicions: n.suspicions, Standby: n.cfg.Kafka.Standby,
 		Stage: role, InstanceID: instance, Log: log, Metrics: metrics, Jitter: rand.Float64,
 	}
 }
