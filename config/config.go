@@ -105,8 +105,10 @@ type Embedding struct {
 
 // Splitting is how texts are cut into chunks.
 type Splitting struct {
-	Tokens  int `key:"tokens" help:"Aimed size of a chunk, in tokens."`
-	Overlap int `key:"overlap" help:"Tokens that a chunk repeats from the one before it."`
+	Mode         string `key:"mode" help:"What chunks follow: structure, sentence, tokens or page."`
+	Tokens       int    `key:"tokens" help:"Aimed size of a chunk, in tokens."`
+	Overlap      int    `key:"overlap" help:"Tokens that a chunk repeats from the one before it."`
+	ParentTokens int    `key:"parent_tokens" help:"Size of the parent that a search gives with each chunk, in tokens; 0: no parents."`
 }
 
 // Limits bound what one document may cost; one above them is dead, and can be replayed once the limit is raised.
@@ -151,7 +153,7 @@ func Default() *Config {
 		Store:     Store{Kind: "sqlite"},
 		Weaviate:  Weaviate{URL: "http://127.0.0.1:8080", GRPC: "127.0.0.1:50051", Collection: "Chunk", Consistency: "QUORUM", Writers: 8},
 		Embedding: Embedding{Kind: "builtin", Batch: 64},
-		Splitting: Splitting{Tokens: 200, Overlap: 30},
+		Splitting: Splitting{Mode: "structure", Tokens: 200, Overlap: 30},
 		Limits:    Limits{Chunks: 20_000, ParseTime: 30 * time.Second},
 		Delivery: Delivery{
 			Contract: "at-least-once", Attempts: 3, Backoff: Backoff{Initial: time.Second, Max: time.Minute},

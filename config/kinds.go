@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// kind is a kind of store or embedding service. The names of those that are not available yet are reserved, so that
+// kind is a kind of store or embedding service, or a mode. The names of those that are not available yet are reserved, so that
 // they are told from mistakes.
 type kind struct {
 	name      string
@@ -11,6 +11,7 @@ type kind struct {
 
 var (
 	storeKinds     = []kind{{"sqlite", true}, {"weaviate", true}}
+	splittingModes = []kind{{"structure", true}, {"sentence", true}, {"tokens", true}, {"page", true}}
 	embeddingKinds = []kind{
 		{"builtin", true}, {"openai", true},
 		{"ollama", false}, {"cohere", false}, {"voyage", false}, {"weaviate", false},

@@ -169,7 +169,13 @@ func (c *Config) checkEmbedding(t Target, r *report) {
 
 func (c *Config) checkSplitting(r *report) {
 	s := c.Splitting
+	r.checkKind("splitting.mode", s.Mode, splittingModes)
 	between(r, "splitting.tokens", s.Tokens, minTokens, maxTokens)
+	between(r, "splitting.parent_tokens", s.ParentTokens, 0, maxTokens)
+	if s.ParentTokens > 0 && s.ParentTokens <= s.Tokens {
+		r.addFirst([]string{"splitting.parent_tokens", "splitting.tokens"},
+			"parents of %d tokens are not larger than chunks of %d", s.ParentTokens, s.Tokens)
+	}
 	if s.Overlap < 0 {
 		r.add("splitting.overlap", "%d is below 0", s.Overlap)
 	}

@@ -78,6 +78,9 @@ func TestContradictionsAndRequirements(t *testing.T) {
 		{"backoff upside down", up, "delivery.backoff.initial=2m", "--delivery.backoff.initial: max (1m) is below initial (2m)"},
 		{"removal before the view lag", up, "delivery.view_lag=30s", "--delivery.view_lag: removal_delay (30s) must be longer than view_lag (30s), or readers could miss chunks"},
 		{"overlap below zero", up, "splitting.overlap=-1", "--splitting.overlap: -1 is below 0"},
+		{"unknown mode", up, "splitting.mode=pages", "--splitting.mode: \"pages\" is none of structure, sentence, tokens, page"},
+		{"parents", up, "splitting.mode=page splitting.parent_tokens=1000", ""},
+		{"small parents", up, "splitting.parent_tokens=200", "--splitting.parent_tokens: parents of 200 tokens are not larger than chunks of 200"},
 		{"open API", up, "api.listen=:8484", "--api.listen: :8484 can be reached from other machines: set api.tokens, or say --insecure"},
 		{"open API by name", up, "api.listen=myhost:8484", "--api.listen: myhost:8484 can be reached from other machines: set api.tokens, or say --insecure"},
 		{"open API on purpose", insecure, "api.listen=0.0.0.0:8484", ""},
@@ -109,7 +112,7 @@ func TestLimits(t *testing.T) {
 		unit      string
 	}{
 		{"kafka.epoch", 0, 8191, ""}, {"kafka.partitions", 1, 1024, ""}, {"weaviate.replication", 0, 16, ""}, {"weaviate.writers", 1, 64, ""}, {"embedding.batch", 1, 2048, ""},
-		{"splitting.tokens", 60, 8192, ""}, {"delivery.attempts", 1, 100, ""},
+		{"splitting.tokens", 60, 8192, ""}, {"splitting.parent_tokens", 0, 8192, ""}, {"delivery.attempts", 1, 100, ""},
 		{"limits.chunks", 1, 1_000_000, ""}, {"limits.parse_time", 1, 86400, "s"},
 		{"delivery.removal_delay", 11, 86400, "s"}, {"delivery.backoff.max", 1, 3600, "s"}, {"delivery.view_lag", 1, 29, "s"},
 	}

@@ -51,7 +51,7 @@ func newCLI() *cli {
 		Broker: brokerCmd{Configuration: newConfigFlags("data_dir", "broker.listen")},
 		Topics: topicsCmd{Configuration: newConfigFlags("kafka.brokers", "kafka.topic_prefix", "kafka.partitions", "kafka.replication")},
 		Parse:  parseCmd{readFlags: readFlags{Configuration: newConfigFlags("limits.parse_time")}},
-		Split:  splitCmd{readFlags{Configuration: newConfigFlags("splitting.tokens", "splitting.overlap", "limits.parse_time", "limits.chunks")}},
+		Split:  splitCmd{readFlags{Configuration: newConfigFlags("splitting.mode", "splitting.tokens", "splitting.overlap", "splitting.parent_tokens", "limits.parse_time", "limits.chunks")}},
 		Verify: verifyCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "store.kind", "store.path", "embedding.kind", "delivery.removal_delay")},
 		Config: configCmd{
 			Print:    configPrintCmd{Configuration: newConfigFlags(allKeys()...)},

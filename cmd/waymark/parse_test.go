@@ -49,6 +49,11 @@ func TestSplitShowsChunks(t *testing.T) {
 		t.Errorf("exit code %d, errors %q", code, s.err.String())
 	}
 	golden(t, "split", s.out.String())
+	s = command("split", "--splitting.mode=sentence", "--splitting.tokens=20", "--splitting.overlap=0", "--splitting.parent_tokens=60", "rivers.docx")
+	if code := s.do(t); code != exitDone || s.err.String() != "" {
+		t.Errorf("exit code %d, errors %q", code, s.err.String())
+	}
+	golden(t, "split-parents", s.out.String())
 	s = command("split", "--json", "rivers.docx")
 	var c chunked
 	if code := s.do(t); code != exitDone || json.Unmarshal([]byte(s.out.String()), &c) != nil || len(c.Chunks) != 1 || c.Chunks[0].Tokens == 0 || !strings.Contains(c.Settings, "tokens=200") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/waymarkhq/waymark/cmd/waymark/internal/node"
 	"github.com/waymarkhq/waymark/rag/split"
 )
 
@@ -15,7 +16,7 @@ type splitCmd struct {
 // Help is shown below the usage.
 func (splitCmd) Help() string {
 	return "Shows the chunks that the pipeline would make of the document: each with its bytes in the text, its tokens, its page and the headings above it. " +
-		"What a chunk repeats of the one before it is counted. " + moreFlags
+		"What a chunk repeats of the one before it is counted, and with splitting.parent_tokens the bytes of its parent are shown above it. " + moreFlags
 }
 
 // Run is called by the parser.
@@ -24,7 +25,7 @@ func (c *splitCmd) Run(ctx context.Context, env *environment) error {
 	if err != nil {
 		return err
 	}
-	splitter, err := split.New(split.Options{Tokens: cfg.Splitting.Tokens, Overlap: cfg.Splitting.Overlap, MaxPieces: cfg.Limits.Chunks})
+	splitter, err := split.New(node.SplitOptions(cfg))
 	if err != nil {
 		return err
 	}
@@ -43,6 +44,9 @@ func (c *splitCmd) Run(ctx context.Context, env *environment) error {
 	}
 	end := 0
 	for i, p := range pieces {
+		if p.Parent != (split.Span{}) && (i == 0 || p.Parent != pieces[i-1].Parent) {
+			env.console.Printf("\n%s\n", place("parent", p.Parent.Start, p.Parent.End, 0, ""))
+		}
 		what := fmt.Sprintf("chunk %d, %s", i, plural(split.EstimateTokens(text.Body[p.Start:p.End]), "token"))
 		if p.Start < end {
 			what += fmt.Sprintf(", %s repeated", plural(end-p.Start, "byte"))
@@ -71,13 +75,24 @@ type jsonChunk struct {
 	Heading string `json:"heading,omitempty"`
 	Page    int    `json:"page,omitempty"`
 	Text    string `json:"text"`
+	// Parent is absent without splitting.parent_tokens.
+	Parent *jsonSpan `json:"parent,omitempty"`
+}
+
+type jsonSpan struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
 }
 
 func jsonChunks(text string, pieces []split.Piece) []jsonChunk {
 	out := make([]jsonChunk, 0, len(pieces))
 	for i, p := range pieces {
 		s := text[p.Start:p.End]
-		out = append(out, jsonChunk{i, p.Start, p.End, split.EstimateTokens(s), p.Heading, p.Page, s})
+		c := jsonChunk{Index: i, Start: p.Start, End: p.End, Tokens: split.EstimateTokens(s), Heading: p.Heading, Page: p.Page, Text: s}
+		if p.Parent != (split.Span{}) {
+			c.Parent = &jsonSpan{p.Parent.Start, p.Parent.End}
+		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func (n *Node) openParts(ctx context.Context) (err error) {
 		return err
 	}
 	n.onClose("the parser", func(context.Context) error { return n.parts.parser.Close() })
-	if n.parts.splitter, err = split.New(split.Options{Tokens: n.cfg.Splitting.Tokens, Overlap: n.cfg.Splitting.Overlap, MaxPieces: n.cfg.Limits.Chunks}); err != nil {
+	if n.parts.splitter, err = split.New(SplitOptions(n.cfg)); err != nil {
 		return err
 	}
 	if n.parts.embedder, err = n.newEmbedder(); err != nil {
