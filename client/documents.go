@@ -209,6 +209,11 @@ func pages[P, E any](ctx context.Context, c *Client, path string, query url.Valu
 			if next == "" {
 				return
 			}
+			if next == query.Get("cursor") { // else the list would have no end
+				var none E
+				yield(none, &ConnectionError{Op: http.MethodGet + " " + path, Err: errors.New("the answer's cursor leads to the same page again")})
+				return
+			}
 			query.Set("cursor", next)
 		}
 	}
