@@ -230,7 +230,15 @@ func abandonBatches(todo [][]batched) {
 
 // call runs the handler. An error is of a message of the batch that nobody has named: a panic, or an output that is too large.
 func (b *batcher) call(part []batched) (res batchResult, err error) {
-	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.p.rowOf}
+	var held sync.Map // dependencies; the handler may say it from several goroutines
+	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.p.rowOf, held: func(dependency string, why error) {
+		held.Store(dependency, nil)
+		b.p.r.outages.begin(dependency, why)
+	}}
+	defer held.Range(func(dependency, _ any) bool {
+		b.p.r.outages.over(dependency.(string))
+		return true
+	})
 	for _, m := range part {
 		raw.messages = append(raw.messages, m.message)
 	}

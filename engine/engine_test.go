@@ -3,14 +3,17 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/waymarkhq/waymark/engine"
@@ -277,6 +280,55 @@ func TestNewerFormatHoldsThePartition(t *testing.T) {
 	}
 	if got := w.values("bad"); len(got) != 0 {
 		t.Errorf("bad %v", got)
+	}
+}
+
+// A batch that waits inside its handler says so; readiness and the metric repeat it until the handler returns.
+func TestBatchThatWaitsInsideItsHandlerIsAnOutage(t *testing.T) {
+	w := newWorld(t)
+	waiting, release := make(chan struct{}), make(chan struct{})
+	g := group(t,
+		engine.Batch(in, engine.BatchOptions{MaxMessages: 10, MaxBytes: 1 << 20, Linger: time.Millisecond},
+			func(_ context.Context, b stage.Batch[string, counts]) stage.BatchResult[counts] {
+				b.Held("store", errors.New("no answer"))
+				close(waiting)
+				<-release
+				return stage.BatchResult[counts]{}
+			}),
+		engine.Table(countsCodec{}, mergeCounts))
+	env, registry := w.env("a"), prometheus.NewRegistry()
+	env.Metrics = engine.NewMetrics(registry)
+	r := engine.NewRunner(g, env)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	w.send("k", "1")
+	<-waiting
+	if err := r.Ready(); err == nil || !strings.Contains(err.Error(), "store is away: no answer") {
+		t.Errorf("it is ready, or says %v", err)
+	}
+	outages := func() (sum float64) {
+		all, err := registry.Gather()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range all {
+			if f.GetName() == "waymark_outage" {
+				for _, m := range f.GetMetric() {
+					sum += m.GetGauge().GetValue()
+				}
+			}
+		}
+		return sum
+	}
+	if n := outages(); n != 1 {
+		t.Errorf("the metric counts %v outages", n)
+	}
+	close(release)
+	kafkatest.Wait(t, "readiness", func() bool { return r.Ready() == nil && outages() == 0 })
+	cancel()
+	if err := kafkatest.Receive(t, "end", done); err != nil {
+		t.Error(err)
 	}
 }
 

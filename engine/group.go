@@ -122,6 +122,7 @@ type rawBatch struct {
 	messages  []any // as prepared
 	row       func(key string) any
 	valid     func() bool
+	held      func(dependency string, why error)
 }
 
 type result struct {
@@ -228,7 +229,8 @@ func Batch[T, R any](topic stage.Topic[T], o BatchOptions, handle stage.BatchHan
 				return m, m.DecodeError
 			},
 			work: func(ctx context.Context, raw rawBatch) (batchResult, error) {
-				b := stage.Batch[T, R]{Partition: raw.partition, Valid: raw.valid, Row: func(key string) *R { return typed[R](raw.row(key)) }}
+				b := stage.Batch[T, R]{Partition: raw.partition, Valid: raw.valid, Held: raw.held,
+					Row: func(key string) *R { return typed[R](raw.row(key)) }}
 				for _, m := range raw.messages {
 					b.Messages = append(b.Messages, m.(stage.Message[T]))
 				}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/waymarkhq/waymark/processors"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/sinks"
@@ -102,6 +103,30 @@ func TestAmbiguousWriteIsRepaired(t *testing.T) {
 				t.Errorf("waited %d times for %d lost answers", len(w.waits), len(kinds))
 			}
 		})
+	}
+}
+
+// A store that leaves the fate of writes open again and again does not do its work: whoever watches the process hears of it,
+// and no sooner than a hiccup is ruled out.
+func TestWritesThatStayAmbiguousAreAnOutage(t *testing.T) {
+	for rounds, want := range map[int]int{2: 0, 5: 3} {
+		w := newIndexer()
+		for range rounds {
+			w.store.Arm(sinktest.Fault{Kind: sinktest.LostAfter})
+		}
+		held := 0
+		b := batchOf(nil, vector(subject("a", "m1", 0), 0, 1))
+		b.Held = func(dependency string, why error) {
+			if held++; dependency != processors.DependencyStore || why == nil {
+				t.Errorf("held by %s: %v", dependency, why)
+			}
+		}
+		if res := w.HandleBatch(t.Context(), b); len(res.Errors) != 0 || len(res.Outputs) != 1 {
+			t.Errorf("sent %v, errors %v", told(t, res.Outputs), res.Errors)
+		}
+		if held != want {
+			t.Errorf("after %d ambiguous rounds it was said %d times that the store is away, want %d", rounds, held, want)
+		}
 	}
 }
 

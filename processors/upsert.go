@@ -43,6 +43,7 @@ type batchWrite struct {
 	repair  map[int]bool
 	written []int
 	errors  map[int]error
+	rounds  int // that left writes ambiguous
 }
 
 // round writes what is left once; it returns false when there is nothing left to try here.
@@ -57,13 +58,14 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	fault.Hit(fault.AfterUpsert)
 	w.x.Metrics.stored(results, w.x.Now().Sub(start))
 	var ambiguous []int
+	var why error
 	for j, i := range w.todo {
 		switch r := results[j]; {
 		case confirmed(r.Outcome):
 			w.written = append(w.written, i)
 		case r.Outcome == sinks.Ambiguous:
 			ambiguous = append(ambiguous, i)
-			w.repair[i] = true
+			w.repair[i], why = true, r.Err
 		default:
 			w.errors[i] = storeError(r)
 		}
@@ -72,6 +74,7 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	if len(ambiguous) == 0 {
 		return false
 	}
+	w.held(why)
 	select { // until the first attempt cannot be running any more
 	case <-w.x.After(w.x.Settle):
 		return true
@@ -80,6 +83,17 @@ func (w *batchWrite) round(ctx context.Context) bool {
 			w.errors[i] = stage.Outage(DependencyStore, 0, ctx.Err())
 		}
 		return false
+	}
+}
+
+// ambiguousRounds is how often a store may leave the fate of the same writes open before its readers are told that it does not
+// do its work. The writes are repaired for as long as it takes: given up they would be forgotten, and with them the repair.
+const ambiguousRounds = 3
+
+// held says that writes stay ambiguous.
+func (w *batchWrite) held(why error) {
+	if w.rounds++; w.rounds >= ambiguousRounds && w.b.Held != nil {
+		w.b.Held(DependencyStore, fmt.Errorf("%d writes are ambiguous after %d rounds of repair: %w", len(w.todo), w.rounds, why))
 	}
 }
 

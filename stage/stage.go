@@ -33,8 +33,9 @@ type Message[T any] struct {
 	Value       T
 	Tombstone   bool
 	DecodeError error
-	// Committed is the offset up to which this topic and partition is committed: what lies below never comes again,
-	// unless an operator resets offsets. -1 if not known.
+	// Committed is the offset below which everything of this topic and partition is done: its outputs and rows are
+	// acknowledged. Kafka is told so within the commit interval, so that some of it may still come again after a crash, and
+	// any of it when an operator resets offsets. Below zero if not known.
 	Committed int64
 	// Joined holds the rows of joined tables for this key, by topic; read it with Joined. It may lag behind its owner.
 	joined map[string]any
@@ -112,6 +113,9 @@ type Batch[T, R any] struct {
 	Row func(key string) *R
 	// Valid reports whether this pod still owns the partition. Ask it before every effect on the outside.
 	Valid func() bool
+	// Held says that the batch waits inside the handler for a dependency that does not do its work, and why. Readiness and the
+	// metric of outages say so until the handler returns. May be nil where no engine runs the batch.
+	Held func(dependency string, why error)
 }
 
 // BatchResult is what follows from a batch. Outputs are acknowledged before any message of the batch is done.
