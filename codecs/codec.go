@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -44,7 +45,14 @@ func NewAppend[T any](format int, now func() time.Time, appendTo func(b []byte, 
 		panic("codecs: a function is nil")
 	}
 	c := &Codec[T]{format: format, now: now, append: appendTo, maxBytes: DefaultMaxBytes}
-	return c.Reading(format, unmarshal)
+	c = c.Reading(format, unmarshal)
+	if reads, writes := fault.NextFormat(); reads { // never but in a test build
+		c = c.Reading(format+1, unmarshal)
+		if writes {
+			c.format = format + 1
+		}
+	}
+	return c
 }
 
 // Reading returns a codec that also reads format: an older one that still stands in the log, or a newer one that the next

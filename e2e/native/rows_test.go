@@ -30,6 +30,7 @@ var rows = []row{
 	{"18", "TestFaultPoison", false},
 	{"20", "TestFaultOvertakenVersions", false},
 	{"22", "TestFaultReplays", true},
+	{"27", "TestFaultRollingUpgrade", true},
 	{"28", "TestFaultOffsetsLost", true},
 }
 

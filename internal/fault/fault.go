@@ -7,6 +7,7 @@
 //	FAULT_POINT   <point>:<n>[:kill|stop] what happens at the n-th hit of a point; several are separated by commas
 //	FAULT_LOG     a file that gets a line for every fault, before it happens: a fault that was not seen shows nothing
 //	FAULT_TRACE   a file that gets a line of JSON for every event of Trace
+//	FAULT_FORMATS ReadNext or WriteNext: what the release is that the process stands for
 //	FAULT_CLOCK   how far the clock of the process is off, such as 1h or -1h
 package fault
 
@@ -36,6 +37,12 @@ func Points() []string {
 		BeforeUpsert, AfterUpsert, BeforeReceipt, BeforeRemoval, AfterRemoval, BeforeLetter, BeforeReply,
 	}
 }
+
+// Values of FAULT_FORMATS.
+const (
+	ReadNext  = "read-next"  // it reads the next format of records and rows, and writes today's
+	WriteNext = "write-next" // it writes the next format
+)
 
 // Events of Trace. A message is delivered, then finished or abandoned; meanwhile it is held by everything that is sent
 // on its behalf. Marked is the offset that may be committed: the next one to read.

@@ -122,3 +122,10 @@ func Parse(content []byte) {
 
 // Now is the time by the shifted clock.
 func Now() time.Time { return time.Now().Add(plan().clock) }
+
+// NextFormat tells a build that FAULT_FORMATS makes the next release, which reads the next format of everything, or the one
+// after it, which writes it too.
+func NextFormat() (reads, writes bool) {
+	formats := os.Getenv("FAULT_FORMATS")
+	return formats == ReadNext || formats == WriteNext, formats == WriteNext
+}
