@@ -307,20 +307,7 @@ func TestBatchThatWaitsInsideItsHandlerIsAnOutage(t *testing.T) {
 	if err := r.Ready(); err == nil || !strings.Contains(err.Error(), "store is away: no answer") {
 		t.Errorf("it is ready, or says %v", err)
 	}
-	outages := func() (sum float64) {
-		all, err := registry.Gather()
-		if err != nil {
-			t.Error(err)
-		}
-		for _, f := range all {
-			if f.GetName() == "waymark_outage" {
-				for _, m := range f.GetMetric() {
-					sum += m.GetGauge().GetValue()
-				}
-			}
-		}
-		return sum
-	}
+	outages := func() float64 { return gauge(t, registry, "waymark_outage") }
 	if n := outages(); n != 1 {
 		t.Errorf("the metric counts %v outages", n)
 	}
