@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/waymarkhq/waymark/rag"
 )
 
 // limitBody is the name of the body limit in problems.
@@ -19,6 +21,73 @@ const limitBody = "body_bytes"
 func (s *Server) bodyTooLarge() *Problem {
 	return problem(kindTooLarge, "the body is above the limit of %d bytes", s.cfg.MaxBodyBytes).
 		at("body", "body").over(limitBody, s.cfg.MaxBodyBytes)
+}
+
+// limitDocument is the name of the limit of a document's own bytes in problems; it is that of the setting.
+const limitDocument = "limits.document_bytes"
+
+func (s *Server) documentTooLarge() *Problem {
+	return problem(kindTooLarge, "the document is above the limit of %d bytes", s.cfg.MaxDocumentBytes).
+		at("body", "body").because(rag.ReasonTooLarge).over(limitDocument, s.cfg.MaxDocumentBytes)
+}
+
+// readContent reads a document's own bytes. Large ones go to the blob store as they come in, where there is one; of those no
+// more than rag.InlineBytes is held.
+func (s *Server) readContent(ctx context.Context, l *lease) ([]byte, *rag.Blob, *Problem) {
+	body, size := exchangeOf(ctx).req.Body, exchangeOf(ctx).req.ContentLength
+	switch {
+	case s.deps.Blobs == nil && size > s.cfg.MaxBodyBytes:
+		return nil, nil, problem(kindTooLarge, "the document is above the limit of %d bytes; larger ones need a blob store, see the setting blobs.url", s.cfg.MaxBodyBytes).
+			at("body", "body").over(limitBody, s.cfg.MaxBodyBytes)
+	case s.deps.Blobs != nil && size > s.cfg.MaxDocumentBytes:
+		return nil, nil, s.documentTooLarge()
+	case s.deps.Blobs == nil || size >= 0 && size <= rag.InlineBytes:
+		content, p := s.readBody(ctx, l)
+		return content, nil, p
+	}
+	if p := s.uploads.enter(ctx, 1); p != nil {
+		return nil, nil, p
+	}
+	defer s.uploads.leave(1)
+	if p := l.grow(ctx, rag.InlineBytes+1); p != nil {
+		return nil, nil, p
+	}
+	rest := &upload{body: body, left: s.cfg.MaxDocumentBytes, over: s.documentTooLarge}
+	head := make([]byte, rag.InlineBytes+1)
+	n, err := io.ReadFull(rest, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // the upload's own errors are problems
+		return head[:n], nil, nil
+	}
+	if err == nil {
+		var b rag.Blob
+		if b, err = s.deps.Blobs.Write(ctx, io.MultiReader(bytes.NewReader(head), rest)); err == nil {
+			return nil, &b, nil
+		}
+	}
+	var p *Problem
+	if !errors.As(err, &p) {
+		p = s.publishProblem(err)
+	}
+	return nil, nil, p
+}
+
+// upload is a body on its way to the blob store. Its errors are problems.
+type upload struct {
+	body io.Reader
+	left int64
+	over func() *Problem
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.body.Read(p)
+	u.left -= int64(n)
+	switch {
+	case u.left < 0:
+		return 0, u.over()
+	case err != nil && !errors.Is(err, io.EOF):
+		return n, bodyProblem(err)
+	}
+	return n, err
 }
 
 // readBody reads the whole body of a request. It never holds more than the limit, and counts what it holds against the

@@ -16,6 +16,8 @@ type Config struct {
 
 	// MaxBodyBytes is the size limit of a request body and of a line of a batch. Default 8 MiB, at most 64 MiB.
 	MaxBodyBytes int64
+	// MaxDocumentBytes is the size limit of a document's own bytes (PUT), where there are Dependencies.Blobs. Default 128 MiB.
+	MaxDocumentBytes int64
 	// MaxHeaderBytes is the size limit of the request line and the headers together. Default 32 KiB.
 	MaxHeaderBytes int
 	// MaxConnections is the number of connections at once; more wait until one ends. Default 2,048.
@@ -77,6 +79,9 @@ const (
 	// MaxJSONDepth is how deep JSON may be nested.
 	MaxJSONDepth = 64
 
+	// MaxUploads is the number of bodies that go to the blob store at once.
+	MaxUploads = 16
+
 	maxBodyBytesCeiling = 64 << 20
 	maxBatchLines       = 1000
 )
@@ -99,6 +104,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	orInt64(&c.MaxBodyBytes, 8<<20)
+	orInt64(&c.MaxDocumentBytes, 128<<20)
 	orInt(&c.MaxHeaderBytes, 32<<10)
 	orInt(&c.MaxConnections, 2048)
 	orInt(&c.MaxBatchLines, maxBatchLines)
@@ -128,6 +134,7 @@ func (c Config) Validate() error {
 		}
 	}
 	refuse(c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > maxBodyBytesCeiling, "MaxBodyBytes %d is not between 1 KiB and 64 MiB", c.MaxBodyBytes)
+	refuse(c.MaxDocumentBytes < 1<<10, "MaxDocumentBytes %d is below 1 KiB", c.MaxDocumentBytes)
 	refuse(c.MaxHeaderBytes < 4<<10 || c.MaxHeaderBytes > 1<<20, "MaxHeaderBytes %d is not between 4 KiB and 1 MiB", c.MaxHeaderBytes)
 	refuse(c.MaxConnections < 1, "MaxConnections %d is below 1", c.MaxConnections)
 	refuse(c.MaxBatchLines < 1 || c.MaxBatchLines > maxBatchLines, "MaxBatchLines %d is not between 1 and %d", c.MaxBatchLines, maxBatchLines)

@@ -55,6 +55,17 @@ type Publisher interface {
 	Publish(ctx context.Context, doc rag.Document, raw bool) (rag.Position, error)
 }
 
+// ErrBlobMissing is what Blobs return for content that is not there any more.
+var ErrBlobMissing = errors.New("the document's content is not in the blob store")
+
+// Blobs keep the content of large documents.
+type Blobs interface {
+	// Write keeps all that r gives, and returns once it is safe. An error of r is returned as it is.
+	Write(ctx context.Context, r io.Reader) (rag.Blob, error)
+	// Open reads a blob; what is missing is ErrBlobMissing.
+	Open(ctx context.Context, b rag.Blob) (io.ReadCloser, error)
+}
+
 // Documents reads rows of documents.
 type Documents interface {
 	// Get returns nil without an error where the document has no row.
@@ -185,6 +196,7 @@ type Dependencies struct {
 	Stats          StatsReader
 	Gatherer       prometheus.Gatherer
 
+	Blobs       Blobs                 // optional: without it documents have to fit into a record
 	Submissions Submissions           // optional
 	Registerer  prometheus.Registerer // optional: nil means no metrics of the API's own
 	Logger      *slog.Logger          // optional: nil discards

@@ -129,16 +129,15 @@ func (s *Server) putDocument(ctx context.Context, in *putInput) (*acceptedOutput
 	}
 	l := &lease{gate: s.bytes}
 	defer l.release()
-	b, p := s.readBody(ctx, l)
-	if p != nil {
-		return nil, p
-	}
-	if len(b) == 0 {
-		return nil, problem(kindInvalidField, "the body is empty; DELETE removes a document").at("body", "body").because(rag.ReasonEmptyText)
-	}
-	doc := rag.Document{ID: in.ID, Content: b, ContentType: contentType, Title: in.Title, Source: in.Source}
+	doc := rag.Document{ID: in.ID, ContentType: contentType, Title: in.Title, Source: in.Source}
 	if p := in.takeKey(&doc); p != nil {
 		return nil, p
+	}
+	if doc.Content, doc.Blob, p = s.readContent(ctx, l); p != nil {
+		return nil, p
+	}
+	if len(doc.Content) == 0 && doc.Blob == nil {
+		return nil, problem(kindInvalidField, "the body is empty; DELETE removes a document").at("body", "body").because(rag.ReasonEmptyText)
 	}
 	// Raw even where the type is JSON: the document is the bytes, not what they say.
 	a, p := s.submit(ctx, submission{doc: doc, raw: true})

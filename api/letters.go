@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"unicode/utf8"
@@ -10,6 +13,8 @@ import (
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/rag/wire"
+	"github.com/waymarkhq/waymark/stage"
 )
 
 // LetterParams choose dead letters.
@@ -91,7 +96,7 @@ type payloadOutput struct {
 	Disposition string `header:"Content-Disposition"`
 	Declared    string `header:"Original-Content-Type" doc:"The content-type header of the record, where it has one."`
 	Null        string `header:"Original-Null" doc:"true where the record's value is null: it was a deletion."`
-	Body        []byte
+	Body        func(huma.Context)
 }
 
 // getPayload answers the original bytes. They come from outside: a browser must save them, never show them.
@@ -106,18 +111,56 @@ func (s *Server) getPayload(ctx context.Context, in *LetterPath) (*payloadOutput
 	if payload.Lost != "" {
 		return nil, problem(kindPayloadLost, "%s", payload.Lost).at("path", "id")
 	}
-	out := &payloadOutput{
-		ContentType: "application/octet-stream", Disposition: `attachment; filename="payload"`, Body: payload.Original.Value,
-	}
-	if payload.Original.Value == nil {
-		out.Null, out.Body = strconv.FormatBool(true), []byte{}
-	}
+	out := &payloadOutput{ContentType: "application/octet-stream", Disposition: `attachment; filename="payload"`}
+	record := stage.Record{Key: payload.Original.Key, Value: payload.Original.Value}
 	for _, h := range payload.Original.Headers {
-		if string(h.Key) == "content-type" {
+		if string(h.Key) == wire.HeaderContentType && out.Declared == "" {
 			out.Declared = printable(string(h.Value), 256)
 		}
+		record.Headers = append(record.Headers, stage.Header(h))
 	}
+	if ref, _ := wire.BlobOf(record.Headers); ref != nil && record.Value != nil {
+		doc, _ := wire.DecodeDocument(record, rag.Position{})
+		out.Declared = printable(doc.ContentType, 256)
+		content, p := s.openBlob(ctx, *ref)
+		if p != nil {
+			return nil, p
+		}
+		out.Body = s.stream(content, ref.Size)
+		return out, nil
+	}
+	if record.Value == nil {
+		out.Null = strconv.FormatBool(true)
+	}
+	out.Body = s.stream(io.NopCloser(bytes.NewReader(record.Value)), int64(len(record.Value)))
 	return out, nil
+}
+
+// openBlob opens content that travelled by reference.
+func (s *Server) openBlob(ctx context.Context, b rag.Blob) (io.ReadCloser, *Problem) {
+	if s.deps.Blobs == nil {
+		return nil, problem(kindPayloadLost, "the content is in a blob store, and this process has none: set blobs.url").at("path", "id")
+	}
+	r, err := s.deps.Blobs.Open(ctx, b)
+	switch {
+	case errors.Is(err, ErrBlobMissing):
+		return nil, problem(kindPayloadLost, "%v", err).at("path", "id").because(rag.ReasonBlobMissing)
+	case err != nil:
+		return nil, s.awayProblem("reading the payload", "blobs_away", err)
+	}
+	return r, nil
+}
+
+// stream answers with content of a known size. One that ends too early cuts the connection, so that the peer knows.
+func (s *Server) stream(content io.ReadCloser, size int64) func(huma.Context) {
+	return func(ctx huma.Context) {
+		defer content.Close()
+		ctx.SetHeader("Content-Length", strconv.FormatInt(size, 10))
+		if _, err := io.Copy(ctx.BodyWriter(), content); err != nil {
+			s.log.Warn("a payload could not be sent as a whole", "error", err)
+			panic(http.ErrAbortHandler)
+		}
+	}
 }
 
 // LetterAccepted answers a replay or a discard: the command is kept. The dead-letter group decides it.

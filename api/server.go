@@ -30,6 +30,7 @@ type Server struct {
 
 	slots    *gate // submissions that wait for their acknowledgement
 	bytes    *gate // request bodies held
+	uploads  *gate // request bodies on their way to the blob store
 	waiters  *gate // requests that wait for a message
 	searches *gate
 	recent   *recent
@@ -72,6 +73,7 @@ func newServer(cfg Config, deps Dependencies) *Server {
 		cfg: cfg, deps: deps, log: deps.Logger, exposition: exposition(deps), origins: http.NewCrossOriginProtection(),
 		slots:    newGate("in_flight", int64(cfg.MaxInFlight), cfg.AdmissionWait),
 		bytes:    newGate("in_flight_bytes", cfg.MaxInFlightBytes, cfg.AdmissionWait),
+		uploads:  newGate("uploads", MaxUploads, cfg.AdmissionWait),
 		waiters:  newGate("waiting", int64(cfg.MaxWaiting), cfg.AdmissionWait),
 		searches: newGate("searches", int64(cfg.MaxSearches), cfg.AdmissionWait),
 		recent:   newRecent(recentSubmissions, deps.Now),

@@ -66,7 +66,8 @@ func (s *Server) publish(ctx context.Context, sub submission) error {
 
 func (s *Server) publishProblem(err error) *Problem {
 	if errors.Is(err, ErrTooLarge) {
-		return problem(kindTooLarge, "the document is above what one record of the log may hold").at("body", "body").because(rag.ReasonTooLarge)
+		return problem(kindTooLarge, "the document is above what one record of the log may hold; larger ones need a blob store, see the setting blobs.url").
+			at("body", "body").because(rag.ReasonTooLarge)
 	}
 	p := problem(kindNotKept, "%v", err).after(time.Second)
 	var u unavailability

@@ -18,6 +18,7 @@ type Config struct {
 	Embedding Embedding `key:"embedding"`
 	Splitting Splitting `key:"splitting"`
 	Limits    Limits    `key:"limits"`
+	Blobs     Blobs     `key:"blobs"`
 	Parsers   []Parser  `key:"parsers" form:"yaml" help:"Programs that read documents: a list of {types, when, command or url, memory}; docs/parsers.md."`
 	Delivery  Delivery  `key:"delivery"`
 	API       API       `key:"api"`
@@ -113,8 +114,14 @@ type Splitting struct {
 
 // Limits bound what one document may cost; one above them is dead, and can be replayed once the limit is raised.
 type Limits struct {
-	Chunks    int           `key:"chunks" help:"Most chunks of one document."`
-	ParseTime time.Duration `key:"parse_time" help:"Longest time to read and split one document."`
+	Chunks        int           `key:"chunks" help:"Most chunks of one document."`
+	ParseTime     time.Duration `key:"parse_time" help:"Longest time to read and split one document, or 4 MiB of a large text."`
+	DocumentBytes int           `key:"document_bytes" help:"Largest document, in bytes; above 8 MiB only where there is a blob store."`
+}
+
+// Blobs is where the content of large documents is kept. Without it everything travels in Kafka.
+type Blobs struct {
+	URL string `key:"url" form:"url" help:"Folder or bucket of documents above 256 KiB, as file:///srv/blobs or s3://bucket?region=…, the same for all roles ('up' with the embedded broker: blobs in the data folder; otherwise none)."`
 }
 
 // Delivery is what the pipeline promises and how patient it is.
@@ -154,7 +161,7 @@ func Default() *Config {
 		Weaviate:  Weaviate{URL: "http://127.0.0.1:8080", GRPC: "127.0.0.1:50051", Collection: "Chunk", Consistency: "QUORUM", Writers: 8},
 		Embedding: Embedding{Kind: "builtin", Batch: 64},
 		Splitting: Splitting{Mode: "structure", Tokens: 200, Overlap: 30},
-		Limits:    Limits{Chunks: 20_000, ParseTime: 30 * time.Second},
+		Limits:    Limits{Chunks: 250_000, ParseTime: 30 * time.Second, DocumentBytes: 128 << 20},
 		Delivery: Delivery{
 			Contract: "at-least-once", Attempts: 3, Backoff: Backoff{Initial: time.Second, Max: time.Minute},
 			RemovalDelay: 30 * time.Second, ViewLag: 10 * time.Second,

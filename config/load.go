@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/waymarkhq/waymark/rag/blob"
 )
 
 const variablePrefix = "WAYMARK_"
@@ -117,6 +119,11 @@ func (c *Config) settle(t Target) {
 	}
 	if t.Command == CommandUp && c.Store.Kind == "sqlite" && c.Store.Path == "" {
 		c.Store.Path = filepath.Join(c.DataDir, "store.db")
+	}
+	if t.Command == CommandUp && t.embedded(c) && c.Blobs.URL == "" {
+		if dir, err := filepath.Abs(filepath.Join(c.DataDir, "blobs")); err == nil {
+			c.Blobs.URL = blob.FolderURL(dir)
+		}
 	}
 	if c.Embedding.Kind == "openai" && c.Embedding.URL == "" {
 		c.Embedding.URL = openAIURL

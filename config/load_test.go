@@ -166,7 +166,7 @@ func TestFileForms(t *testing.T) {
 		{"comment", "# nothing\n", ""},
 		{"sections without values", "kafka:\nstore:\n  path:\n", ""},
 		{"alias", "splitting: {tokens: &n 100, overlap: 10}\nembedding: {batch: *n}\n", ""},
-		{"list", "- a\n", "waymark.yaml:1: must hold keys with values: data_dir, kafka, broker, store, weaviate, embedding, splitting, limits, parsers, delivery, api, monitor"},
+		{"list", "- a\n", "waymark.yaml:1: must hold keys with values: data_dir, kafka, broker, store, weaviate, embedding, splitting, limits, blobs, parsers, delivery, api, monitor"},
 		{"text for a list", "kafka: {brokers: a:1}\n", "waymark.yaml:1: kafka.brokers: must be a list, written [a, b]"},
 		{"list of lists", "kafka: {brokers: [[a]]}\n", "waymark.yaml:1: kafka.brokers: must be a list of texts"},
 		{"map for a number", "kafka:\n  epoch: {a: b}\n", "waymark.yaml:2: kafka.epoch: must be a number"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/blob"
 )
 
 const openAIURL = "https://api.openai.com/v1"
@@ -25,6 +26,7 @@ const (
 	maxTokens      = 8192
 	maxAttempts    = 100
 	maxChunks      = 1_000_000
+	maxDocument    = 1 << 30
 	maxBackoff     = time.Hour
 	maxDelay       = 24 * time.Hour
 	maxWriters     = 64
@@ -50,6 +52,7 @@ func (c *Config) validate(t Target, r *report) {
 	c.checkSplitting(r)
 	c.checkLimits(r)
 	c.checkParsers(r)
+	c.checkBlobs(r)
 	c.checkDelivery(r)
 	c.checkListeners(t, r)
 	c.checkTokens(r)
@@ -187,7 +190,26 @@ func (c *Config) checkSplitting(r *report) {
 
 func (c *Config) checkLimits(r *report) {
 	between(r, "limits.chunks", c.Limits.Chunks, 1, maxChunks)
+	between(r, "limits.document_bytes", c.Limits.DocumentBytes, 1<<10, maxDocument)
 	lasting(r, "limits.parse_time", c.Limits.ParseTime, 100*time.Millisecond, maxDelay)
+}
+
+// checkBlobs does not repeat the URL, which may hold what should not be shown.
+func (c *Config) checkBlobs(r *report) {
+	if c.Blobs.URL == "" {
+		return
+	}
+	u, err := url.Parse(c.Blobs.URL)
+	switch {
+	case err != nil:
+		r.add("blobs.url", "is not a URL such as file:///srv/blobs or s3://bucket?region=eu-central-1")
+	case u.User != nil:
+		r.add("blobs.url", "holds a user or a password; give them as the SDK of the bucket takes them, by variables or files")
+	default:
+		if err := blob.Check(c.Blobs.URL); err != nil {
+			r.add("blobs.url", "%v", err)
+		}
+	}
 }
 
 func (c *Config) checkDelivery(r *report) {

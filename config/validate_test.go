@@ -78,6 +78,11 @@ func TestContradictionsAndRequirements(t *testing.T) {
 		{"backoff upside down", up, "delivery.backoff.initial=2m", "--delivery.backoff.initial: max (1m) is below initial (2m)"},
 		{"removal before the view lag", up, "delivery.view_lag=30s", "--delivery.view_lag: removal_delay (30s) must be longer than view_lag (30s), or readers could miss chunks"},
 		{"overlap below zero", up, "splitting.overlap=-1", "--splitting.overlap: -1 is below 0"},
+		{"blobs of a folder", run("api"), cluster + " blobs.url=file:///srv/blobs store.path=s", ""},
+		{"blobs of a bucket", run("chunker"), cluster + " blobs.url=s3://bucket?region=eu-central-1", ""},
+		{"blobs at a path", up, "blobs.url=/srv/blobs", "--blobs.url: the scheme \"\" is not known; there are file and s3"},
+		{"blobs in memory", up, "blobs.url=mem://", "--blobs.url: the scheme \"mem\" is not known; there are file and s3"},
+		{"blobs with a password", up, "blobs.url=s3://u:hunter2@bucket", "--blobs.url: holds a user or a password; give them as the SDK of the bucket takes them, by variables or files"},
 		{"unknown mode", up, "splitting.mode=pages", "--splitting.mode: \"pages\" is none of structure, sentence, tokens, page"},
 		{"parents", up, "splitting.mode=page splitting.parent_tokens=1000", ""},
 		{"small parents", up, "splitting.parent_tokens=200", "--splitting.parent_tokens: parents of 200 tokens are not larger than chunks of 200"},
@@ -113,7 +118,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"kafka.epoch", 0, 8191, ""}, {"kafka.partitions", 1, 1024, ""}, {"weaviate.replication", 0, 16, ""}, {"weaviate.writers", 1, 64, ""}, {"embedding.batch", 1, 2048, ""},
 		{"splitting.tokens", 60, 8192, ""}, {"splitting.parent_tokens", 0, 8192, ""}, {"delivery.attempts", 1, 100, ""},
-		{"limits.chunks", 1, 1_000_000, ""}, {"limits.parse_time", 1, 86400, "s"},
+		{"limits.chunks", 1, 1_000_000, ""}, {"limits.parse_time", 1, 86400, "s"}, {"limits.document_bytes", 1 << 10, 1 << 30, ""},
 		{"delivery.removal_delay", 11, 86400, "s"}, {"delivery.backoff.max", 1, 3600, "s"}, {"delivery.view_lag", 1, 29, "s"},
 	}
 	for _, tc := range cases {

@@ -12,7 +12,6 @@ import (
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/embed"
 	"github.com/waymarkhq/waymark/rag/ledger"
-	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/rag/wire"
 	"github.com/waymarkhq/waymark/sinks"
 	"github.com/waymarkhq/waymark/stage"
@@ -38,10 +37,14 @@ type Options struct {
 	Partitions int32
 	Epoch      int
 
-	Parser       processors.Parser
-	Splitter     split.Splitter
-	ReadSettings string // names parser and splitter with their versions and options
-	ParseTimeout time.Duration
+	Documents    processors.Reader
+	ReadSettings string // names what reads them, parser and splitter with their versions and options
+	// Blobs hold the content of large documents; nil: there is no blob store.
+	Blobs processors.Blobs
+	// CollectBlobs deletes blobs that nothing refers to; nil: nobody does. One process of the cluster calls it at a time, every
+	// CollectEvery.
+	CollectBlobs func(ctx context.Context) error
+	CollectEvery time.Duration
 
 	Embedder   embed.Embedder
 	EmbedBatch engine.BatchOptions
@@ -108,7 +111,7 @@ func New(o Options) *Pipeline {
 		tracker:     &processors.Tracker{Metrics: o.Metrics},
 		deadLetters: &processors.DeadLetters{Topics: t, Place: place, Now: o.Now, Metrics: o.Metrics, MaxWait: o.longestWait()},
 		embedder:    &processors.Embedder{Topics: t, Service: o.Embedder, Now: o.Now, Metrics: o.Metrics},
-		chunker: &processors.Chunker{Topics: t, Place: place, Parser: o.Parser, Splitter: o.Splitter, ParseTimeout: o.ParseTimeout,
+		chunker: &processors.Chunker{Topics: t, Place: place, Reader: o.Documents, Blobs: o.Blobs,
 			Keep: o.Delivery.Keep, Now: o.Now, Metrics: o.Metrics},
 		indexer: &processors.Indexer{Topics: t, Place: place, Sink: o.Sink, Tenant: o.Tenant, Documents: documentReader{o.Reader},
 			MaxLetterBytes: o.letterLimit(), Settings: o.Delivery, Settle: o.Settle, Now: o.Now, After: o.After, Metrics: o.Metrics},

@@ -35,6 +35,7 @@ func (p *Pipeline) chunker() (*engine.Group, error) {
 		engine.OnFailure(func(ctx context.Context, f engine.Failure, row *ledger.ChunkerRow) (stage.Result[ledger.ChunkerRow], error) {
 			return c.OnFailure(ctx, f.Record, f.Class, f.Err, row)
 		}),
+		engine.WithCanary(c.Canary),
 	)
 }
 
@@ -86,6 +87,7 @@ func (p *Pipeline) deadLetters() (*engine.Group, error) {
 		engine.Output(t.Progress), // one that cannot be scheduled ends its version
 		engine.Table(t.DeadLettersTable.Codec, ledger.MergeLetterRow),
 		engine.Timer(d.Retries()),
+		p.collectBlobs(),
 		failures[ledger.LetterRow](d.OnFailure),
 	)
 }

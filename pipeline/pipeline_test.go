@@ -18,6 +18,7 @@ import (
 	"github.com/waymarkhq/waymark/rag/embed/builtin"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/rag/wire"
 	"github.com/waymarkhq/waymark/sinks"
@@ -69,8 +70,8 @@ func prepare(t testing.TB, removalDelay time.Duration, changes ...func(*pipeline
 	check(t, err)
 	reader, err := kafka.NewReader(w.cfg)
 	check(t, err)
-	options := pipeline.Options{Topics: w.topics, Partitions: partitions, Parser: parser, Splitter: splitter, ReadSettings: parse.Version,
-		ParseTimeout: 10 * time.Second, Embedder: w.model, EmbedBatch: engine.BatchOptions{MaxMessages: 64, MaxBytes: 1 << 20, Linger: 5 * time.Millisecond},
+	options := pipeline.Options{Topics: w.topics, Partitions: partitions, ReadSettings: parse.Version,
+		Documents: read.New(read.Options{Parser: parser, Splitter: splitter, Time: 10 * time.Second}), Embedder: w.model, EmbedBatch: engine.BatchOptions{MaxMessages: 64, MaxBytes: 1 << 20, Linger: 5 * time.Millisecond},
 		Sink: w.store, StoreBatch: engine.BatchOptions{MaxMessages: 100, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond}, Settle: 10 * time.Millisecond,
 		Reader: reader, Now: time.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: 3, RemovalDelay: removalDelay, Keep: ledger.Keep{For: time.Hour, Count: 256}}}

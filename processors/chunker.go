@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/internal/mutant"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/rag/wire"
 	"github.com/waymarkhq/waymark/stage"
@@ -25,27 +25,26 @@ const (
 	StageDeadLetters = "deadletters"
 )
 
-// Parser turns a document's bytes into text.
-type Parser interface {
-	Parse(ctx context.Context, in parse.Input) (parse.Text, error)
+// Reader cuts documents into chunks.
+type Reader interface {
+	Read(ctx context.Context, in read.Input) (*read.Document, error)
 }
 
 // Chunker recognises duplicates, redeliveries and unchanged content, parses, splits, and sends one record per chunk and
 // one manifest per version.
 type Chunker struct {
-	Topics   Topics
-	Place    Place
-	Parser   Parser
-	Splitter split.Splitter
+	Topics Topics
+	Place  Place
+	Reader Reader
+	// Blobs hold the content of large documents; nil where there is no blob store.
+	Blobs Blobs
 	// Settings names everything but the submission that decides what its chunks and vectors are: splitter, parser, model.
 	Settings string
 	// Model and ModelSettings go into the key of a chunk, by which equal texts are embedded once.
 	Model, ModelSettings string
-	// ParseTimeout bounds parsing and splitting of one document.
-	ParseTimeout time.Duration
-	Keep         ledger.Keep
-	Now          func() time.Time
-	Metrics      *Metrics
+	Keep                 ledger.Keep
+	Now                  func() time.Time
+	Metrics              *Metrics
 }
 
 // maxRemembered bounds the message ids, and the ends of versions, of one document, whatever their age: its rows must fit
@@ -116,7 +115,8 @@ func (c *Chunker) Handle(ctx context.Context, m stage.Message[[]byte], row *ledg
 		res.Row = ledger.ForgetMessages(res.Row, committed, c.Now(), ledger.Keep{For: -1, Count: maxRemembered})
 	}
 	c.Metrics.decided(d)
-	res.Outputs, err = c.outputs(ctx, d, subject, s, m.Record.Timestamp, in)
+	out, err := c.outputs(ctx, d, subject, s, m.Record.Timestamp, in)
+	res.Outputs, res.More = out.first, out.more
 	return res, err
 }
 
@@ -130,23 +130,30 @@ func decide(row *ledger.ChunkerRow, join *ledger.DocumentRow, in ledger.Incoming
 	return d
 }
 
-func (c *Chunker) outputs(ctx context.Context, d ledger.ChunkerDecision, subject rag.Subject, s submission, at time.Time, in ledger.Incoming) ([]stage.Output, error) {
+// outputs are what is sent for one record; more gives what memory should not hold as a whole, behind the first ones.
+type outputs struct {
+	first []stage.Output
+	more  func(ctx context.Context, yield func(stage.Output) error) error
+}
+
+func (c *Chunker) outputs(ctx context.Context, d ledger.ChunkerDecision, subject rag.Subject, s submission, at time.Time, in ledger.Incoming) (outputs, error) {
 	switch d.Action {
 	case ledger.ActDuplicate, ledger.ActOld:
-		return nil, nil
+		return outputs{}, nil
 	case ledger.ActReused:
-		return c.dead(subject, at, &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage, Reason: rag.ReasonMessageIDReused,
-			Message: fmt.Sprintf("the message id %q was used before for other content of this document", in.MessageID)}), nil
+		return outputs{first: c.dead(subject, at, &rag.Failure{Stage: StageChunker, Class: rag.ClassMessage, Reason: rag.ReasonMessageIDReused,
+			Message: fmt.Sprintf("the message id %q was used before for other content of this document", in.MessageID)})}, nil
 	case ledger.ActSuperseded:
-		return c.ended(subject, at, rag.StatusSuperseded, 0, in.Identity), nil
+		return outputs{first: c.ended(subject, at, rag.StatusSuperseded, 0, in.Identity)}, nil
 	case ledger.ActUnchanged:
-		return c.ended(subject, at, rag.StatusUnchanged, d.Base, in.Identity), nil
+		return outputs{first: c.ended(subject, at, rag.StatusUnchanged, d.Base, in.Identity)}, nil
 	}
-	outs, err := c.process(ctx, subject, s)
+	out, err := c.process(ctx, subject, s)
 	if err != nil {
-		return nil, err
+		return outputs{}, err
 	}
-	return append([]stage.Output{c.Topics.event(StageChunker, subject, rag.StatusAccepted, at, 0, nil)}, outs...), nil
+	out.first = append([]stage.Output{c.Topics.event(StageChunker, subject, rag.StatusAccepted, at, 0, nil)}, out.first...)
+	return out, nil
 }
 
 // HandleReplay runs a version again, with the generation and attempt that it brings; the row does not change.
@@ -171,60 +178,101 @@ func (c *Chunker) HandleReplay(ctx context.Context, m stage.Message[rag.Replay],
 	case s.reject == nil && s.doc.ID != r.DocumentID: // it has died under the id of its position
 		s.reject = notForwarded
 	}
-	outs, err := c.process(ctx, r.Subject, s)
-	return stage.Result[ledger.ChunkerRow]{Outputs: outs}, err
+	out, err := c.process(ctx, r.Subject, s)
+	return stage.Result[ledger.ChunkerRow]{Outputs: out.first, More: out.more}, err
 }
 
 // process sends the delete on, or one record per chunk and the manifest, or the verdict on a document that cannot be read.
-func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission) ([]stage.Output, error) {
+func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission) (outputs, error) {
+	verdict := func(f *rag.Failure) outputs {
+		return outputs{first: []stage.Output{c.Topics.verdict(subject, c.Now(), rag.StatusDead, f)}}
+	}
 	switch {
 	case s.reject != nil:
-		return []stage.Output{c.Topics.verdict(subject, c.Now(), rag.StatusDead, s.reject)}, nil
+		return verdict(s.reject), nil
 	case s.doc.Delete:
-		return []stage.Output{c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressDelete, Subject: subject, At: c.Now()})}, nil
+		return outputs{first: []stage.Output{c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressDelete, Subject: subject, At: c.Now()})}}, nil
 	}
-	text, pieces, err := c.cut(ctx, s.doc)
+	d, err := c.cut(ctx, s.doc)
 	if err == nil {
-		err = countable(len(pieces))
+		err = countable(len(d.Pieces))
 	}
 	if err != nil {
 		f, again := c.failure(ctx, err)
 		if again != nil {
-			return nil, again
+			return outputs{}, again
 		}
-		return []stage.Output{c.Topics.verdict(subject, c.Now(), rag.StatusDead, f)}, nil
+		return verdict(f), nil
 	}
-	title := s.doc.Title
-	if title == "" {
-		title = text.Title
-	}
-	outs := make([]stage.Output, 0, len(pieces)+2)
-	for i, p := range pieces {
-		chunk := rag.Chunk{Subject: subject, Index: i, Count: len(pieces), Text: text.Body[p.Start:p.End], Start: p.Start, End: p.End,
-			Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Heading: p.Heading, Page: p.Page}
-		outs = append(outs, c.Topics.Chunks.Record(chunkKey(c.Model, c.ModelSettings, chunk.Text), chunk))
-	}
-	return append(outs,
-		c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressManifest, Subject: subject, At: c.Now(), Count: len(pieces),
-			ContentIdentity: rag.ContentIdentity(s.hash, c.Settings), Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Warnings: text.Warnings}),
-		c.Topics.event(StageChunker, subject, rag.StatusChunked, c.Now(), len(pieces), nil)), nil
+	return c.chunks(ctx, subject, s, d)
 }
 
-func (c *Chunker) cut(ctx context.Context, d rag.Document) (text parse.Text, pieces []split.Piece, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.ParseTimeout)
-	defer cancel()
+// manyChunks are too many to be held in memory at once as records.
+const manyChunks = 512
+
+// chunks are the records of a document's chunks, then the manifest.
+func (c *Chunker) chunks(ctx context.Context, subject rag.Subject, s submission, d *read.Document) (outputs, error) {
+	title, now := s.doc.Title, c.Now()
+	if title == "" {
+		title = d.Title
+	}
+	each := func(ctx context.Context, yield func(stage.Output) error) error {
+		if err := d.Texts(ctx, func(i int, text string) error {
+			p := d.Pieces[i]
+			return yield(c.Topics.Chunks.Record(chunkKey(c.Model, c.ModelSettings, text), rag.Chunk{Subject: subject, Index: i, Count: len(d.Pieces),
+				Text: text, Start: p.Start, End: p.End, Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Heading: p.Heading, Page: p.Page}))
+		}); err != nil {
+			return err
+		}
+		if err := yield(c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressManifest, Subject: subject, At: now, Count: len(d.Pieces),
+			ContentIdentity: rag.ContentIdentity(s.hash, c.Settings), Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Warnings: bounded(d.Warnings)})); err != nil {
+			return err
+		}
+		return yield(c.Topics.event(StageChunker, subject, rag.StatusChunked, now, len(d.Pieces), nil))
+	}
+	if len(d.Pieces) > manyChunks {
+		return outputs{more: each}, nil
+	}
+	all := make([]stage.Output, 0, len(d.Pieces)+2)
+	err := each(ctx, func(out stage.Output) error {
+		all = append(all, out)
+		return nil
+	})
+	return outputs{first: all}, err
+}
+
+func (c *Chunker) cut(ctx context.Context, d rag.Document) (doc *read.Document, err error) {
 	defer func() { // a parser that crashes is that document's failure
 		if r := recover(); r != nil {
 			err = stage.Reject(rag.ReasonPanic, "the parser crashed: %v", r)
 		}
 	}()
-	fault.Parse(d.Content)
-	text, err = c.Parser.Parse(ctx, parse.Input{Content: d.Content, DeclaredType: d.ContentType, Name: d.ID})
-	if err != nil {
-		return text, nil, err
+	in := read.Input{Open: read.Bytes(d.Content), Size: int64(len(d.Content)), DeclaredType: d.ContentType, Name: d.ID}
+	if d.Blob != nil {
+		in.Open, in.Size = c.openBlob(*d.Blob), d.Blob.Size
 	}
-	pieces, err = c.Splitter.Split(ctx, text.Body, text.Blocks)
-	return text, pieces, err
+	return c.Reader.Read(ctx, in)
+}
+
+// Bounds of what is kept of a document's warnings: they travel in rows.
+const (
+	maxWarnings     = 32
+	maxWarningBytes = 512
+)
+
+// bounded keeps the first warnings, and says how many there were.
+func bounded(warnings []string) []string {
+	if len(warnings) == 0 {
+		return nil
+	}
+	kept := make([]string, 0, min(len(warnings), maxWarnings))
+	for i, w := range warnings {
+		if i == maxWarnings-1 && len(warnings) > maxWarnings {
+			return append(kept, fmt.Sprintf("There are %d more warnings.", len(warnings)-i))
+		}
+		kept = append(kept, clip(w, maxWarningBytes))
+	}
+	return kept
 }
 
 // countable: a version without chunks, or with more than its row counts, would never be complete.
@@ -246,8 +294,6 @@ func (c *Chunker) failure(ctx context.Context, err error) (f *rag.Failure, again
 	switch {
 	case ctx.Err() != nil: // the partition was lost
 		return nil, fmt.Errorf("reading the document: %w", ctx.Err())
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Reason, f.Message = rag.ReasonTimeout, fmt.Sprintf("reading the document took longer than %s", c.ParseTimeout)
 	case errors.As(err, &pe):
 		f.Reason, f.Message = pe.Reason, pe.Message
 	case errors.As(err, &se):

@@ -9,8 +9,10 @@ import (
 
 	"github.com/waymarkhq/waymark/processors"
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/blob"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/stage"
 	"github.com/waymarkhq/waymark/stage/stagetest"
@@ -100,7 +102,7 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChunker()
-			c.ParseTimeout, c.Splitter = 10*time.Millisecond, lines{most: 3}
+			c.Reader = read.New(read.Options{Parser: &fakeParser{}, Splitter: lines{most: 3}, Time: 10 * time.Millisecond})
 			run := chunkerKit(t, c, noRow).Run(document("doc", "m1", tc.text))
 			want(t, run.Outputs(), "event chunker doc/m1@0.0 accepted", "verdict doc/m1@0.0 dead chunker:message:"+tc.reason)
 			if got := stagetest.Sent(run, topics.Progress)[0].Failure.Message; got != tc.says {
@@ -120,11 +122,11 @@ func TestMoreChunksThanTheLedgerCounts(t *testing.T) {
 
 func TestWithTheRealParserAndSplitter(t *testing.T) {
 	c := newChunker()
-	var err error
-	c.Parser, err = parse.New(parse.Limits{Input: 1000})
+	parser, err := parse.New(parse.Limits{Input: 1000})
 	check(t, err)
-	c.Splitter, err = split.New(split.Options{Tokens: 16, MaxPieces: 3})
+	splitter, err := split.New(split.Options{Tokens: 16, MaxPieces: 3})
 	check(t, err)
+	c.Reader = read.New(read.Options{Parser: parser, Splitter: splitter})
 	for name, tc := range map[string]struct{ content, contentType, reason string }{
 		"unsupported type": {"\x00\x01\x02\xff\xfe", "application/octet-stream", "unsupported_type"},
 		"empty":            {"", "text/plain", "empty_text"},
@@ -141,4 +143,7 @@ func TestWithTheRealParserAndSplitter(t *testing.T) {
 	}
 }
 
-var _ processors.Parser = (*parse.Parser)(nil)
+var (
+	_ processors.Reader = (*read.Reader)(nil)
+	_ processors.Blobs  = (*blob.Store)(nil)
+)

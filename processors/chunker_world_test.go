@@ -11,6 +11,7 @@ import (
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/stage"
 	"github.com/waymarkhq/waymark/stage/stagetest"
@@ -64,8 +65,9 @@ func (l lines) Split(_ context.Context, text string, _ []rag.Block) ([]split.Pie
 func (l lines) Settings() string { return "lines" }
 
 func newChunker() *processors.Chunker {
-	return &processors.Chunker{Topics: topics, Place: place, Parser: &fakeParser{}, Splitter: lines{}, Settings: "settings",
-		Model: "model", ModelSettings: "dims", ParseTimeout: 30 * time.Second, Keep: ledger.DefaultKeep, Now: now}
+	return &processors.Chunker{Topics: topics, Place: place, Settings: "settings",
+		Reader: read.New(read.Options{Parser: &fakeParser{}, Splitter: lines{}, Time: 30 * time.Second}),
+		Model:  "model", ModelSettings: "dims", Keep: ledger.DefaultKeep, Now: now}
 }
 
 // noRow is a joined table without rows.

@@ -23,10 +23,15 @@ func sentence(err error) string {
 		text = text[:i]
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= maxSentence {
+	return clip(text, maxSentence)
+}
+
+// clip shortens valid UTF-8 to about so many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	cut := maxSentence
+	cut := most
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
+	"gocloud.dev/blob/memblob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/waymarkhq/waymark/internal/fault"
@@ -54,7 +55,7 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Store, err
 		return nil, fmt.Errorf("open the blob store: %w", err)
 	}
 	if u.Scheme == "file" {
-		return OpenFolder(filepath.FromSlash(u.Path), now)
+		return OpenFolder(folderPath(u), now)
 	}
 	b, err := openers().OpenBucketURL(ctx, u)
 	if err != nil {
@@ -73,12 +74,30 @@ func Check(rawURL string) error {
 		return errors.New("a folder is named by its full path, as in file:///srv/blobs")
 	case u.Scheme == "file":
 		return nil
-	case !openers().ValidBucketScheme(u.Scheme):
+	case u.Scheme == memblob.Scheme || !openers().ValidBucketScheme(u.Scheme):
 		return fmt.Errorf("the scheme %q is not known; there are file and s3", u.Scheme)
-	case u.Scheme != "mem" && u.Host == "":
+	case u.Host == "":
 		return errors.New("the bucket is missing, as in s3://bucket?region=eu-central-1")
 	}
 	return nil
+}
+
+// FolderURL is the URL of a folder, which is named by its full path.
+func FolderURL(dir string) string {
+	path := filepath.ToSlash(dir)
+	if !strings.HasPrefix(path, "/") { // a drive
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// folderPath is the inverse of FolderURL.
+func folderPath(u *url.URL) string {
+	path := filepath.FromSlash(u.Path)
+	if len(u.Path) > 2 && filepath.VolumeName(path[1:]) != "" {
+		path = path[1:]
+	}
+	return path
 }
 
 // OpenFolder opens a folder, which is made if it is missing. Processes may share it.

@@ -236,13 +236,26 @@ func TestConcurrentWritesOfOneContent(t *testing.T) {
 	})
 }
 
+func TestFolderURL(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a folder?")
+	s, err := blob.Open(t.Context(), blob.FolderURL(dir), newClock().now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	write(t, s, "content")
+	if _, err := os.Stat(filepath.Join(dir, "documents")); err != nil || blob.Check(blob.FolderURL(dir)) != nil {
+		t.Errorf("%s: %v", blob.FolderURL(dir), err)
+	}
+}
+
 func TestCheck(t *testing.T) {
-	for _, good := range []string{"file:///srv/blobs", "s3://bucket?region=eu-central-1", "s3://bucket?prefix=waymark/", "mem://"} {
+	for _, good := range []string{"file:///srv/blobs", "s3://bucket?region=eu-central-1", "s3://bucket?prefix=waymark/"} {
 		if err := blob.Check(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "/srv/blobs", "file://srv/blobs", "file:blobs", "file:///srv?metadata=skip", "ftp://bucket", "s3://", "s3:bucket", "://"} {
+	for _, bad := range []string{"", "/srv/blobs", "file://srv/blobs", "file:blobs", "file:///srv?metadata=skip", "ftp://bucket", "mem://", "s3://", "s3:bucket", "://"} {
 		if blob.Check(bad) == nil {
 			t.Errorf("%s was accepted", bad)
 		}

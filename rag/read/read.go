@@ -117,19 +117,18 @@ func (r *Reader) Read(ctx context.Context, in Input) (*Document, error) {
 	case in.Size <= 2*int64(r.window):
 		return r.whole(ctx, in)
 	}
-	plain, limit, err := r.look(ctx, in)
+	l, err := r.look(ctx, in)
 	switch {
 	case err != nil:
 		return nil, err
-	case plain:
-		d, err := r.windows(ctx, in)
+	case l.plain:
+		d, err := r.windows(ctx, in, l.warnings)
 		if !errors.Is(err, errNotUTF8) {
 			return d, err
 		}
-		limit = MaxTextFormat
 	}
-	if in.Size > limit {
-		return nil, tooLarge(in.Size, limit, "; only plain text in UTF-8, PDF, Office documents and e-mail may be larger")
+	if in.Size > l.limit {
+		return nil, tooLarge(in.Size, l.limit, "; only plain text in UTF-8, PDF, Office documents and e-mail may be larger")
 	}
 	return r.whole(ctx, in)
 }
@@ -138,30 +137,39 @@ func tooLarge(size, limit int64, but string) error {
 	return &parse.Error{Reason: rag.ReasonTooLarge, Message: fmt.Sprintf("the document has %d bytes, more than the limit of %d%s", size, limit, but)}
 }
 
+// look is what the beginning of a large document tells.
+type look struct {
+	plain    bool
+	limit    int64 // of a document that is read as a whole
+	warnings []string
+}
+
 // look tells by the beginning of a large document whether it is plain text, and if not how large it may be.
-func (r *Reader) look(ctx context.Context, in Input) (plain bool, limit int64, err error) {
+func (r *Reader) look(ctx context.Context, in Input) (look, error) {
 	source, err := in.Open(ctx)
 	if err != nil {
-		return false, 0, err
+		return look{}, err
 	}
 	defer source.Close()
 	head := make([]byte, 256<<10)
 	n, err := io.ReadFull(source, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, 0, err
+		return look{}, err
 	}
 	head = head[:border(head[:n])]
 	if bytes.Contains(head[:min(len(head), 1<<10)], []byte("%PDF-")) || bytes.HasPrefix(head, []byte("PK\x03\x04")) {
-		return false, r.o.MaxBytes, nil
+		return look{limit: r.o.MaxBytes}, nil
 	}
 	text, err := r.o.Parser.Parse(ctx, parse.Input{Content: head, DeclaredType: in.DeclaredType, Name: in.Name})
 	if err != nil {
-		return false, MaxTextFormat, ctx.Err() // reading it as a whole will say what is wrong
+		return look{limit: MaxTextFormat}, ctx.Err() // reading it as a whole will say what is wrong
 	}
+	l := look{limit: MaxTextFormat, warnings: text.Warnings}
 	if text.Type == parse.TypeMail {
-		return false, r.o.MaxBytes, nil
+		l.limit = r.o.MaxBytes
 	}
-	return text.Type == parse.TypePlain && text.Body == string(head) && (saidPlain(in) || !cutTree(text.Body)), MaxTextFormat, nil
+	l.plain = text.Type == parse.TypePlain && text.Body == string(head) && (saidPlain(in) || !cutTree(text.Body))
+	return l, nil
 }
 
 // saidPlain: the sender, or the name, says that it is plain text.

@@ -21,8 +21,8 @@ var errNotUTF8 = errors.New("the text is not UTF-8 as it stands")
 // windows reads a plain text window by window. Every window ends where a paragraph ends, if it can, and is a text of its own
 // to the parser and the splitter: no chunk reaches over its end. The text is the document's own bytes, so that the texts of
 // chunks are read from there again.
-func (r *Reader) windows(ctx context.Context, in Input) (*Document, error) {
-	d := &Document{Type: parse.TypePlain, Bytes: in.Size}
+func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Document, error) {
+	d := &Document{Type: parse.TypePlain, Bytes: in.Size, Warnings: warnings}
 	err := r.eachWindow(ctx, in, func(start int, window []byte) error {
 		pieces, warnings, err := r.cutWindow(ctx, window)
 		if err != nil {
@@ -34,6 +34,9 @@ func (r *Reader) windows(ctx context.Context, in Input) (*Document, error) {
 		}
 		for _, p := range pieces {
 			p.Start, p.End = p.Start+start, p.End+start
+			if p.Parent != (split.Span{}) {
+				p.Parent = split.Span{Start: p.Parent.Start + start, End: p.Parent.End + start}
+			}
 			d.Pieces = append(d.Pieces, p)
 		}
 		d.Warnings = append(d.Warnings, warnings...)

@@ -29,12 +29,16 @@ func (n *Node) startAPI(ctx context.Context) error {
 		return err
 	}
 	n.onClose("the API's producer", func(context.Context) error { return producer.Close() })
-	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, fault.Now), epoch: n.cfg.Kafka.Epoch, refuse: n.refusal}
-	server, err := api.New(n.apiConfig(), api.Dependencies{
+	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, fault.Now), epoch: n.cfg.Kafka.Epoch, blobs: n.parts.blobs, refuse: n.refusal}
+	deps := api.Dependencies{
 		Publisher: pub, Documents: n.views.documents, DocumentLister: documentLister{n.views.documents}, Messages: messages{n.views.messages}, Letters: n.views.letters,
 		LetterLister: letters{n.views.letters}, Payloads: letters{n.views.letters}, Commander: pub, Searcher: n.parts.store, Embedder: queryEmbedder{n.parts.embedder},
 		Readiness: n, Freshness: n.views.documents, Stats: n, Gatherer: gatherer{n}, Registerer: n.registry, Logger: n.log.With("part", "api"),
-	})
+	}
+	if n.parts.blobs != nil {
+		deps.Blobs = apiBlobs{n.parts.blobs}
+	}
+	server, err := api.New(n.apiConfig(), deps)
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func (n *Node) startAPI(ctx context.Context) error {
 const publishTimeout = 20 * time.Second
 
 func (n *Node) apiConfig() api.Config {
-	c := api.Config{Insecure: n.o.Insecure, ViewLag: n.cfg.Delivery.ViewLag}
+	c := api.Config{Insecure: n.o.Insecure, ViewLag: n.cfg.Delivery.ViewLag, MaxDocumentBytes: int64(n.cfg.Limits.DocumentBytes)}
 	for _, t := range n.cfg.API.Tokens {
 		scopes := make([]api.Scope, len(t.Scopes))
 		for i, s := range t.Scopes {

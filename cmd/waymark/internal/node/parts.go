@@ -16,11 +16,13 @@ import (
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/pipeline"
 	"github.com/waymarkhq/waymark/processors"
+	"github.com/waymarkhq/waymark/rag/blob"
 	"github.com/waymarkhq/waymark/rag/embed"
 	"github.com/waymarkhq/waymark/rag/embed/builtin"
 	"github.com/waymarkhq/waymark/rag/embed/openai"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/sinks"
 )
@@ -40,6 +42,9 @@ type parts struct {
 	splitter split.Splitter
 	reader   *kafka.Reader
 	limits   map[string]int
+
+	documents *read.Reader
+	blobs     *blob.Store // nil: there is none
 }
 
 // Sizes of batches. A batch of the store is about what it takes best; the linger is part of a document's latency.
@@ -58,11 +63,15 @@ func (n *Node) has(roles ...string) bool {
 
 func (n *Node) openParts(ctx context.Context) (err error) {
 	n.parts.limits = kafka.Limits(n.plan)
-	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime}, parse.CacheDir(n.path("cache", "pdfium")), parse.External(n.cfg.ParserConfigs()...)); err != nil {
+	if n.parts.parser, err = parse.New(parse.Limits{Time: n.cfg.Limits.ParseTime, Input: n.cfg.Limits.DocumentBytes}, parse.CacheDir(n.path("cache", "pdfium")), parse.External(n.cfg.ParserConfigs()...)); err != nil {
 		return err
 	}
 	n.onClose("the parser", func(context.Context) error { return n.parts.parser.Close() })
 	if n.parts.splitter, err = split.New(SplitOptions(n.cfg)); err != nil {
+		return err
+	}
+	n.parts.documents = read.New(ReadOptions(n.cfg, n.parts.parser, n.parts.splitter))
+	if err := n.openBlobs(ctx); err != nil {
 		return err
 	}
 	if n.parts.embedder, err = n.newEmbedder(); err != nil {
@@ -109,16 +118,20 @@ func (n *Node) openStore(ctx context.Context) error {
 
 func (n *Node) pipelineOptions() pipeline.Options {
 	d := n.cfg.Delivery
-	return pipeline.Options{
+	o := pipeline.Options{
 		Topics: n.topics, Partitions: int32(n.cfg.Kafka.Partitions), Epoch: n.cfg.Kafka.Epoch,
-		Parser: n.parts.parser, Splitter: n.parts.splitter, ParseTimeout: n.cfg.Limits.ParseTime,
-		ReadSettings: fmt.Sprintf("%s;%s", n.parts.parser.Settings(), n.parts.splitter.Settings()),
+		Documents:    n.parts.documents,
+		ReadSettings: fmt.Sprintf("%s;%s;%s", read.Version, n.parts.parser.Settings(), n.parts.splitter.Settings()),
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
 		Sink:         n.parts.store, Tenant: n.cfg.Weaviate.Tenant, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
 		Reader: n.parts.reader, Limits: n.parts.limits, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: fault.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
 	}
+	if n.parts.blobs != nil {
+		o.Blobs, o.CollectBlobs, o.CollectEvery = n.parts.blobs, n.collectBlobs, collectEvery
+	}
+	return o
 }
 
 // backoff is the wait before the n-th retry of a document: doubled each time, between the configured bounds.

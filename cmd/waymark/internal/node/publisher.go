@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/processors"
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/blob"
 	"github.com/waymarkhq/waymark/rag/wire"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -20,6 +22,7 @@ type publisher struct {
 	producer *kafka.Producer
 	topics   processors.Topics
 	epoch    int
+	blobs    *blob.Store // nil: every document travels in its record
 	// refuse says why nothing may be accepted now, with its reason; nil normally.
 	refuse func() *api.Unavailable
 }
@@ -28,6 +31,13 @@ type publisher struct {
 func (p publisher) Publish(ctx context.Context, d rag.Document, raw bool) (rag.Position, error) {
 	if why := p.refuse(); why != nil {
 		return rag.Position{}, why
+	}
+	if p.blobs != nil && len(d.Content) > rag.InlineBytes {
+		b, err := p.blobs.Write(ctx, bytes.NewReader(d.Content))
+		if err != nil {
+			return rag.Position{}, blobsAway(err)
+		}
+		d.Content, d.Blob = nil, &b
 	}
 	key, value, headers := wire.DocumentRecord(d, raw)
 	partition, offset, err := p.send(ctx, p.topics.Documents.Name, key, value, headers)
