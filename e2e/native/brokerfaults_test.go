@@ -18,6 +18,7 @@ type load struct {
 	every time.Duration
 	docs  []article
 	stop  chan struct{}
+	once  sync.Once
 	done  sync.WaitGroup
 	sent  atomic.Int64
 	name  string // begins its message ids
@@ -41,6 +42,7 @@ func (p *pods) startLoadOn(m *model, documents int, every time.Duration, name st
 			l.sent.Add(1)
 		}
 	})
+	p.t.Cleanup(func() { l.end() }) // of a test that has failed
 	return l
 }
 
@@ -60,7 +62,7 @@ func (l *load) change(n int) {
 
 // end stops the load and returns what must be served.
 func (l *load) end() *model {
-	close(l.stop)
+	l.once.Do(func() { close(l.stop) })
 	l.done.Wait()
 	return l.m
 }

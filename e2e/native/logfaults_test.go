@@ -116,8 +116,13 @@ func TestCompactedWhileItRecovers(t *testing.T) {
 		tables = append(tables, "compacted-"+role+"-table")
 	}
 	passed := []string{"compacted.chunks", "compacted.vectors"}
-	alter(t, tables, map[string]string{"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01", "min.compaction.lag.ms": "0", "max.compaction.lag.ms": "1000"})
-	alter(t, passed, map[string]string{"segment.ms": "500", "retention.ms": "1000"})
+	alter(t, tables, map[string]string{"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"})
+	alter(t, passed, map[string]string{"segment.ms": "500"})
+	const day = 24 * time.Hour
+	keep := func(lag, retention time.Duration) {
+		alter(t, tables, map[string]string{"min.compaction.lag.ms": fmt.Sprint(lag.Milliseconds())})
+		alter(t, passed, map[string]string{"retention.ms": fmt.Sprint(retention.Milliseconds())})
+	}
 
 	second := p.startLoadOn(m, 20, 20*time.Millisecond, "later")
 	rounds := 2
@@ -127,14 +132,22 @@ func TestCompactedWhileItRecovers(t *testing.T) {
 	for range rounds {
 		worker.signal(syscall.SIGKILL)
 		gateway.signal(syscall.SIGKILL)
+		keep(day, 30*day) // as planned: they would not start otherwise
 		for _, pod := range []*process{worker, gateway} {
 			if err := os.RemoveAll(filepath.Join(p.dir, pod.name)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(pod.log, 0); err != nil {
 				t.Fatal(err)
 			}
 			if err := pod.launch(); err != nil {
 				t.Fatal(err)
 			}
 		}
+		for _, pod := range []*process{worker, gateway} {
+			pod.awaitOutput(t, "Ready: ") // the topics are checked; the tables are being read
+		}
+		keep(0, time.Second)
 		p.waitReady()
 		second.await(30)
 		eventually(t, "the tables to be compacted, and what was passed on to be deleted", func() error {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -105,6 +106,18 @@ func (p *process) signal(sig syscall.Signal) {
 		return
 	}
 	<-p.done
+}
+
+// awaitOutput waits until the process has said something.
+func (p *process) awaitOutput(t testing.TB, words string) {
+	t.Helper()
+	eventually(t, p.name+" to say "+words, func() error {
+		b, err := os.ReadFile(p.log)
+		if err == nil && !strings.Contains(string(b), words) {
+			err = errNotYet
+		}
+		return err
+	})
 }
 
 // tail is the end of the process's output.
