@@ -101,17 +101,18 @@ func (g *gate) run(ctx context.Context, entries []entry) error {
 		}
 	}
 	fmt.Fprintf(g.out, "%d of %d mutants caught, in %s\n", len(results)-missed, len(results), time.Since(start).Round(time.Second))
+	var err error
 	if missed > 0 {
-		return fmt.Errorf("%d mutants were not caught", missed)
+		err = fmt.Errorf("%d mutants were not caught", missed)
 	}
 	if g.options.write == "" {
-		return nil
+		return err
 	}
 	all := catalogue()
 	if g.options.outside {
 		all = fromOutside(all)
 	}
-	return writeTable(g.options.write, g.options.outside, results, all)
+	return errors.Join(err, writeTable(g.options.write, g.options.outside, results, all))
 }
 
 // try runs the commands of a mutant until one catches it.

@@ -206,14 +206,15 @@ func TestTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, b := entry{name: "a", what: "it is wrong"}, entry{name: "b", what: "so is it"}
+	a, b, c := entry{name: "a", what: "it is wrong"}, entry{name: "b", what: "so is it"}, entry{name: "c"}
 	results := []result{{entry: a, caught: []catch{
 		{at("p", "TestA"), report{outcome: failed, tests: []string{"TestA/x", "TestA/y", "TestA/z"}, says: "a|b <c> d_e", took: 1540 * time.Millisecond}},
-		{at("q", "TestB"), report{outcome: failed, tests: []string{"TestB"}, says: "no"}}}}}
+		{at("q", "TestB"), report{outcome: failed, tests: []string{"TestB"}, says: "no"}}}},
+		{entry: c, err: errSurvived}}
 	// The row of b was written before, in a run of b alone; z is no more in the catalogue.
-	write("Before.\n" + tableBegin + "| old |\n|---|\n| `b` | so is it | by b |\n|  |  | by c |\n| `a` | old |\n|  |  | older |\n| `z` | gone |\n" +
+	write("Before.\n" + tableBegin + "| old |\n|---|\n| `b` | so is it | by b |\n|  |  | by c |\n| `a` | old |\n|  |  | older |\n| `z` | gone |\n| `c` | it was caught once |\n" +
 		tableEnd + "Behind.\n" + outsideBegin + tableEnd)
-	if err := writeTable(name, false, results, []entry{a, b}); err != nil {
+	if err := writeTable(name, false, results, []entry{a, b, c}); err != nil {
 		t.Fatal(err)
 	}
 	want := "Before.\n" + tableBegin + "| mutant | what is wrong | caught by | in | with the words |\n|---|---|---|---|---|\n" +

@@ -15,7 +15,7 @@ const (
 )
 
 // writeTable puts the results between the marks of a file. The rows of mutants that were not tried stay; those of mutants
-// that are not in the catalogue go.
+// that were not caught, or are not in the catalogue any more, go.
 func writeTable(name string, outside bool, results []result, catalogue []entry) error {
 	begin := tableBegin
 	if outside {
@@ -33,7 +33,10 @@ func writeTable(name string, outside bool, results []result, catalogue []entry) 
 	rows, _, _ := strings.Cut(rest, tableEnd)
 	known := rowsOf(rows)
 	for _, r := range results {
-		known[string(r.entry.name)] = rowsFor(r)
+		known[string(r.entry.name)] = ""
+		if r.err == nil {
+			known[string(r.entry.name)] = rowsFor(r)
+		}
 	}
 	text := before + begin + table(known, catalogue) + tableEnd + after
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
