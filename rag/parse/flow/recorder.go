@@ -53,6 +53,9 @@ func (r *Recorder) EndTable() { r.add(Writer.EndTable) }
 // Text records Text.
 func (r *Recorder) Text(s string) { r.add(func(w Writer) { w.Text(s) }) }
 
+// Later records text that is asked for when it is replayed.
+func (r *Recorder) Later(s func() string) { r.add(func(w Writer) { w.Text(s()) }) }
+
 // Verbatim records Verbatim.
 func (r *Recorder) Verbatim(s string) { r.add(func(w Writer) { w.Verbatim(s) }) }
 

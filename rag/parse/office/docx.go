@@ -4,6 +4,7 @@ package office
 import (
 	"context"
 	"encoding/xml"
+	"fmt"
 	"strings"
 
 	"github.com/waymarkhq/waymark/rag/parse/archive"
@@ -27,7 +28,7 @@ func Word(ctx context.Context, content []byte, w flow.Writer) (title string, war
 	if err != nil {
 		return "", nil, err
 	}
-	d := &word{ctx: ctx, notes: map[string]*flow.Recorder{}, out: w, w: w}
+	d := &word{ctx: ctx, notes: map[string]*flow.Recorder{}, numbers: map[string]int{}, out: w, w: w}
 	if d.styles, err = readStyles(a, rel.ByKind["styles"]); err != nil {
 		return "", nil, err
 	}
@@ -109,7 +110,8 @@ type word struct {
 	skip       int // elements around the place whose content is left out
 	inText     bool
 	steps      int
-	first      string // what the next paragraph begins with: the sign of a note
+	first      func()         // writes what the next paragraph begins with: the sign of a note
+	numbers    map[string]int // of notes, by kind and id, in the order of the text
 }
 
 // paragraph is one whose properties are being read, or whose text is.
@@ -256,8 +258,10 @@ func (d *word) text(s string) {
 		}
 		p.begun = true
 		d.begin(p)
-		d.w.Text(d.first)
-		d.first = ""
+		if d.first != nil {
+			d.first()
+		}
+		d.first = nil
 	}
 	if d.styles[p.style].title && len(d.title) < 1000 {
 		d.title += s
@@ -291,9 +295,15 @@ func (d *word) refer(kind, id string) {
 	if note == nil || note.Empty() {
 		return
 	}
-	d.text("[" + id + "]")
+	if d.numbers[kind+id] == 0 {
+		d.numbers[kind+id] = len(d.numbers) + 1
+	}
+	d.text(d.sign(kind + id))
 	d.behind = append(d.behind, note)
 }
+
+// sign is that of a note: footnotes and endnotes are counted together, because both stand behind their paragraph.
+func (d *word) sign(note string) string { return fmt.Sprintf("[%d]", d.numbers[note]) }
 
 // readNotes reads the footnotes or endnotes.
 func (d *word) readNotes(a *archive.Archive, part, kind string) error {
@@ -309,7 +319,7 @@ func (d *word) readNotes(a *archive.Archive, part, kind string) error {
 				if archive.Attr(e, "type") == "" { // others are the lines above notes
 					d.notes[kind+id] = note
 				}
-				n.first = "[" + id + "] "
+				n.first = func() { note.Later(func() string { return d.sign(kind+id) + " " }) }
 			}
 		}
 		return n.token(t)

@@ -75,10 +75,12 @@ func (d *document) write(w flow.Writer) {
 	for i, p := range d.pages {
 		w.Page(i + 1)
 		var before *line
-		for _, l := range kept(p.lines, repeated) {
+		lines := kept(p.lines, repeated)
+		for i, l := range lines {
 			if w.Full() {
 				return
 			}
+			l.short = before != nil && endsShort(lines, i-1)
 			w.Text(lay.begin(w, before, l))
 			before = &l
 		}
@@ -125,8 +127,31 @@ func (lay layout) parts(a, b line) bool {
 		return true
 	case math.Abs(a.height-b.height) > 0.15*max(a.height, b.height):
 		return ended
+	case b.short:
+		return true
 	}
 	return ended && b.left-a.left > 0.8*b.height && drop > 0.5*b.height
+}
+
+// marginLines is how many lines before and behind a line tell where lines end that begin at the same place.
+const marginLines = 8
+
+// endsShort reports whether the line at i ends where the first word of the next one would have had room, and more: nobody broke
+// it for lack of space. Rows of tables, addresses and verses are such lines.
+func endsShort(lines []line, i int) bool {
+	a, b := lines[i], lines[i+1]
+	word, _, _ := strings.Cut(b.text, " ")
+	if a.right == 0 || b.right <= b.left || len(b.text) == 0 || a.top-b.top < 0.5*b.height {
+		return false
+	}
+	margin := a.right
+	for _, l := range lines[max(0, i-marginLines):min(len(lines), i+1+marginLines)] {
+		if math.Abs(l.left-a.left) < 2*a.height && math.Abs(l.height-a.height) < 0.15*a.height {
+			margin = max(margin, l.right)
+		}
+	}
+	width := (b.right - b.left) * float64(utf8.RuneCountInString(word)) / float64(utf8.RuneCountInString(b.text))
+	return margin-a.right > width+2*b.height
 }
 
 // joint is what stands between two lines of a paragraph: nothing between ideographs.
@@ -147,7 +172,10 @@ func lastRune(s string) string {
 // afterBullet is what follows the bullet that a line begins with, if it is an item of a list.
 func afterBullet(s string) (string, bool) {
 	r, n := utf8.DecodeRuneInString(s)
-	if strings.ContainsRune("•▪◦‣●○■□▶✓➢\uf0b7\uf0a7", r) && len(s) > n {
+	known := strings.ContainsRune("•▪◦‣●○■□▶✓➢\uf0b7\uf0a7", r)
+	// Fonts of signs, such as Symbol, Wingdings and OpenSymbol, have their bullets here.
+	sign := unicode.Is(unicode.Co, r) && strings.HasPrefix(s[n:], " ")
+	if (known || sign) && len(s) > n {
 		return s[n:], true
 	}
 	return s, false

@@ -2,11 +2,15 @@ package pdf
 
 import (
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/enums"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
 )
@@ -15,8 +19,11 @@ import (
 type line struct {
 	text   string
 	left   float64
+	right  float64 // 0 if it is not known
 	top    float64
 	height float64 // of its first character, ascent and descent included
+	turned bool    // it runs up or down
+	short  bool    // the line before it ends long before the margin
 }
 
 // page is what was read from one page.
@@ -44,23 +51,73 @@ func readPage(p pdfium.Pdfium, doc references.FPDF_DOCUMENT, index int) (page, e
 	if ref, err = flatten(p, doc, index, ref); err != nil {
 		return page{}, err
 	}
-	text, err := p.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: ref})
-	if err != nil {
-		return page{}, fmt.Errorf("the page's text: %w", err)
+	lines, err := readLines(p, ref, int(rotation.PageRotation))
+	if err == nil && rotation.PageRotation != 0 && sideways(lines) {
+		// The page is turned, and its text with it: PDFium puts lines in order that run from left to right.
+		if ref, err = upright(p, doc, index, ref); err == nil {
+			lines, err = readLines(p, ref, 0)
+		}
 	}
-	r := reader{p: p, text: text.TextPage, rotation: int(rotation.PageRotation)}
-	lines, err := r.lines()
 	if err != nil {
 		return page{}, err
 	}
-	_, err = p.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: text.TextPage})
-	if err == nil && ref.ByReference != nil {
-		_, err = p.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: *ref.ByReference})
-	}
-	if err != nil {
-		return page{}, fmt.Errorf("close the page: %w", err)
+	if ref.ByReference != nil {
+		if _, err = p.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: *ref.ByReference}); err != nil {
+			return page{}, fmt.Errorf("close the page: %w", err)
+		}
 	}
 	return page{lines: lines, objects: objects.Count > 0}, nil
+}
+
+// readLines reads the text of a page whose coordinates are turned by a number of quarters, clockwise.
+func readLines(p pdfium.Pdfium, ref requests.Page, rotation int) ([]line, error) {
+	text, err := p.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: ref})
+	if err != nil {
+		return nil, fmt.Errorf("the page's text: %w", err)
+	}
+	r := reader{p: p, text: text.TextPage, rotation: rotation}
+	lines, err := r.lines()
+	if err == nil && slices.ContainsFunc(lines, glued) {
+		r.gaps = true
+		lines, err = r.lines()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err = p.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: text.TextPage}); err != nil {
+		return nil, fmt.Errorf("close the page's text: %w", err)
+	}
+	return lines, nil
+}
+
+// sideways reports whether most lines, as the page is seen, do not run across it.
+func sideways(lines []line) bool {
+	n := 0
+	for _, l := range lines {
+		switch {
+		case utf8.RuneCountInString(l.text) < 4:
+		case l.turned:
+			n++
+		default:
+			n--
+		}
+	}
+	return n > 0
+}
+
+// upright turns a page back, and loads it anew.
+func upright(p pdfium.Pdfium, doc references.FPDF_DOCUMENT, index int, ref requests.Page) (requests.Page, error) {
+	if ref.ByReference == nil {
+		loaded, err := p.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: doc, Index: index})
+		if err != nil {
+			return ref, fmt.Errorf("the page that is turned: %w", err)
+		}
+		ref = requests.Page{ByReference: &loaded.Page}
+	}
+	if _, err := p.FPDFPage_SetRotation(&requests.FPDFPage_SetRotation{Page: ref, Rotate: enums.FPDF_PAGE_ROTATION_NONE}); err != nil {
+		return ref, fmt.Errorf("turn the page: %w", err)
+	}
+	return ref, nil
 }
 
 // flatten makes what annotations and form fields show part of the page's text.
@@ -83,7 +140,41 @@ func flatten(p pdfium.Pdfium, doc references.FPDF_DOCUMENT, index int, ref reque
 type reader struct {
 	p        pdfium.Pdfium
 	text     references.FPDF_TEXTPAGE
-	rotation int // in quarters, clockwise
+	rotation int  // in quarters, clockwise
+	gaps     bool // put spaces where there are gaps; it takes a call for each character
+}
+
+// gluedWords are words without the space between them, such as "one.The": some programs write a gap as the distance of characters,
+// which PDFium does not take for a space.
+var gluedWords = regexp.MustCompile(`(^|\s)\pL?\p{Ll}+[.,;:]\pL\p{Ll}+`)
+
+func glued(l line) bool { return gluedWords.MatchString(l.text) }
+
+// gap is what part of the height of a line a distance of characters is that reads as a space.
+const gap = 0.12
+
+// withSpaces is the text of a line with spaces where characters stand apart, but not where all of them do.
+func (r reader) withSpaces(s string, at int) string {
+	runes := []rune(s)
+	var out strings.Builder
+	spaces := 0
+	before, known := place{}, false
+	for i, c := range runes {
+		box, found := r.box(at + i)
+		if unicode.IsSpace(c) || unicode.IsControl(c) {
+			found = false
+		}
+		if known && found && box.left-before.right > gap*(box.top-box.bottom) {
+			out.WriteByte(' ')
+			spaces++
+		}
+		out.WriteRune(c)
+		before, known = box, found
+	}
+	if spaces*3 > len(runes) {
+		return s
+	}
+	return out.String()
 }
 
 func (r reader) lines() ([]line, error) {
@@ -115,36 +206,57 @@ func (r reader) lines() ([]line, error) {
 
 // line finds the place of a line. Lines without anything visible have no text.
 func (r reader) line(s string, at int) (line, error) {
-	lead := 0
+	first, last, n := -1, -1, 0 // visible characters
 	for _, c := range s {
 		if !unicode.IsSpace(c) && unicode.IsGraphic(c) {
-			break
+			if last = n; first < 0 {
+				first = n
+			}
 		}
-		lead++
+		n++
 	}
 	l := line{text: clean(s)}
 	if l.text == "" {
 		return l, nil
 	}
-	char, err := r.p.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: at + lead})
+	if r.gaps {
+		l.text = clean(r.withSpaces(s, at))
+	}
+	box, found := r.box(at + max(first, 0))
+	if !found {
+		return l, nil
+	}
+	l.left, l.top, l.height = box.left, box.top, box.top-box.bottom
+	if end, found := r.box(at + last); found && last >= 0 {
+		l.right = end.right
+		l.turned = math.Abs(end.bottom-box.bottom) > math.Abs(end.right-box.left)
+	}
+	return l, nil
+}
+
+// place is that of a character as it is seen.
+type place struct{ left, bottom, right, top float64 }
+
+// box is the place of a character of the text; those that PDFium made up have none.
+func (r reader) box(at int) (place, bool) {
+	char, err := r.p.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: at})
 	if err != nil || char.CharIndex < 0 {
-		return l, nil // characters that PDFium made up have no place
+		return place{}, false
 	}
 	box, err := r.p.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: r.text, Index: char.CharIndex})
 	if err != nil {
-		return l, nil
+		return place{}, false
 	}
-	left, right, bottom, top := float64(box.Rect.Left), float64(box.Rect.Right), float64(box.Rect.Bottom), float64(box.Rect.Top)
+	left, bottom, right, top := float64(box.Rect.Left), float64(box.Rect.Bottom), float64(box.Rect.Right), float64(box.Rect.Top)
 	switch r.rotation {
 	case 1:
-		left, bottom, top = bottom, -right, -left
+		return place{bottom, -right, top, -left}, true
 	case 2:
-		left, bottom, top = -right, -top, -bottom
+		return place{-right, -top, -left, -bottom}, true
 	case 3:
-		left, bottom, top = -top, left, right
+		return place{-top, left, -bottom, right}, true
 	}
-	l.left, l.top, l.height = left, top, top-bottom
-	return l, nil
+	return place{left, bottom, right, top}, true
 }
 
 // clean makes a line readable: without PDFium's marks, with parted words joined and ligatures spelled out.

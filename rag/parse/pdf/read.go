@@ -153,9 +153,13 @@ func (d *document) readPages(ctx context.Context, p pdfium.Pdfium, doc reference
 // unreadable says why there is nothing to read.
 func (d *document) unreadable() error {
 	failed, objects, memory := 0, false, false
+	if d.says() {
+		return nil
+	}
 	for _, p := range d.pages {
 		if len(p.lines) > 0 {
-			return nil
+			return flow.Reject(rag.ReasonScanWithoutText,
+				"the fonts of the PDF document do not say which letters they show; it can only be read like a scan")
 		}
 		objects, memory = objects || p.objects, memory || p.memory
 		if p.failed {
@@ -173,6 +177,23 @@ func (d *document) unreadable() error {
 		return flow.Reject(rag.ReasonScanWithoutText, "the %d pages of the PDF document are pictures without text; it looks like a scan", d.count)
 	}
 	return flow.Reject(rag.ReasonNoText, "there is no text on the %d pages of the PDF document", d.count)
+}
+
+// says reports whether there are letters or digits in what was read, not only signs. Fonts without a table of what their glyphs
+// mean give the numbers of the glyphs, which look like punctuation where few are used.
+func (d *document) says() bool {
+	meaning, all := 0, 0
+	for _, p := range d.pages {
+		for _, l := range p.lines {
+			for _, r := range l.text {
+				if unicode.IsLetter(r) || unicode.IsDigit(r) {
+					meaning++
+				}
+				all++
+			}
+		}
+	}
+	return meaning*20 > all
 }
 
 // warnings name the pages that were not read.

@@ -3,6 +3,7 @@ package rtf
 import (
 	"context"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -306,7 +307,7 @@ func (r *reader) begin() {
 	case r.level >= 0 && r.level < 9:
 		r.w.Heading(r.level + 1)
 	case marker != "":
-		if strings.ContainsAny(marker, "•·▪◦-–\uf0b7o") && utf8.RuneCountInString(marker) == 1 {
+		if r, n := utf8.DecodeRuneInString(marker); n == len(marker) && (strings.ContainsRune("•·▪◦-–o", r) || unicode.Is(unicode.Co, r)) {
 			marker = "-"
 		}
 		r.w.Item(0, marker)
