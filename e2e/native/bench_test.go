@@ -1,0 +1,400 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/go-openapi/strfmt"
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kgo"
+	weaviateclient "github.com/weaviate/weaviate-go-client/v4/weaviate"
+	grpcconfig "github.com/weaviate/weaviate-go-client/v4/weaviate/grpc"
+	"github.com/weaviate/weaviate/entities/models"
+
+	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/embed/builtin"
+	"github.com/waymarkhq/waymark/rag/split"
+)
+
+const (
+	benchVariable     = "E2E_BENCH"       // runs the measurements of this file
+	benchDocsVariable = "BENCH_DOCUMENTS" // 1,500 unless set
+	benchWriters      = 4
+	benchBatch        = 100
+)
+
+// needBench skips what measures and does not judge.
+func needBench(t *testing.T) (documents int) {
+	t.Helper()
+	needNative(t)
+	if os.Getenv(benchVariable) == "" {
+		t.Skipf("NOT RUN: it measures; `make bench-weaviate` sets %s", benchVariable)
+	}
+	if text := os.Getenv(benchDocsVariable); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 1500
+}
+
+// benchDocuments are JSON documents of one to three kilobytes: sentences of words as frequent as in a text.
+func benchDocuments(n int) []article {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := make([]article, n)
+	for i := range out {
+		var b strings.Builder
+		for size := 1000 + r.IntN(2000); b.Len() < size; {
+			for range 6 + r.IntN(12) {
+				fmt.Fprintf(&b, "word%d ", int(r.ExpFloat64()*700))
+			}
+			b.WriteString("end. ")
+			if r.IntN(4) == 0 {
+				b.WriteString("\n\n")
+			}
+		}
+		out[i] = article{fmt.Sprintf("doc-%d", i), b.String(), fmt.Sprintf("message-%d", i)}
+	}
+	return out
+}
+
+// record of a document, as any producer may write it.
+func (a article) record(t *testing.T, topic string) *kgo.Record {
+	t.Helper()
+	value, err := json.Marshal(map[string]string{"text": a.text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &kgo.Record{Topic: topic, Key: []byte(a.id), Value: value, Headers: []kgo.RecordHeader{{Key: "message-id", Value: []byte(a.messageID)}}}
+}
+
+func produceDocuments(t *testing.T, topic string, docs []article) {
+	t.Helper()
+	c := kafkaClient(t)
+	for _, d := range docs {
+		c.Produce(t.Context(), d.record(t, topic), func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := c.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count is how many objects a collection holds.
+func (w *weaviate) count(ctx context.Context, class string) (int, error) {
+	var answer struct {
+		Data struct {
+			Aggregate map[string][]struct{ Meta struct{ Count int } }
+		}
+	}
+	query := fmt.Sprintf("{Aggregate {%s {meta {count}}}}", class)
+	if err := w.server().Call(ctx, http.MethodPost, "/v1/graphql", map[string]string{"query": query}, &answer); err != nil {
+		return 0, err
+	}
+	if all := answer.Data.Aggregate[class]; len(all) == 1 {
+		return all[0].Meta.Count, nil
+	}
+	return 0, nil
+}
+
+// rate follows a collection until done, and gives the objects per second between a tenth of what there will be and the end.
+func (w *weaviate) rate(t *testing.T, class string, about int, done func() (bool, error)) (perSecond float64, objects int) {
+	t.Helper()
+	var began time.Time
+	from := 0
+	eventually(t, "all objects of "+class, func() error {
+		n, err := w.count(t.Context(), class)
+		if err != nil {
+			return err
+		}
+		if began.IsZero() && n >= about/10 {
+			began, from = time.Now(), n
+		}
+		finished, err := done()
+		if err == nil && !finished {
+			err = fmt.Errorf("%d objects", n)
+		}
+		return err
+	})
+	took := time.Since(began)
+	n, err := w.count(t.Context(), class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(n-from) / took.Seconds(), n
+}
+
+// TestThroughputBesideABareLoop runs the same documents through a loop of sarama, the splitter, the model and the Weaviate
+// client, which keeps no state and repairs nothing, and through the pipeline in one pod. Then documents come at half of the
+// pipeline's rate, and each one's way is timed.
+func TestThroughputBesideABareLoop(t *testing.T) {
+	n := needBench(t)
+	w := needWeaviate(t)
+	docs := benchDocuments(n)
+	bare := newBareLoop(t, w, docs)
+	bareRate, bareChunks := bare.run(t)
+
+	p := newPods(t, "bench")
+	produceDocuments(t, "bench.documents", docs)
+	pod := p.run("all", append([]string{"api"}, workers...)...)
+	rate, chunks := w.rate(t, collection("bench"), bareChunks, func() (bool, error) {
+		s, err := p.api.Stats(t.Context())
+		return err == nil && int(s.Documents["indexed"]) == n, nil
+	})
+	t.Logf("%d documents: bare loop %.0f chunks/s (%d chunks), pipeline %.0f chunks/s (%d chunks): %.2f of the bare loop; load %s",
+		n, bareRate, bareChunks, rate, chunks, rate/bareRate, loadAverage())
+
+	perDocument := float64(chunks) / float64(n)
+	p.latency(docs, rate/perDocument/2)
+	pod.signal(syscall.SIGTERM)
+	state := pod.cmd.ProcessState
+	cpu := state.UserTime() + state.SystemTime()
+	usage, ok := state.SysUsage().(*syscall.Rusage)
+	if !ok {
+		t.Fatal("no usage")
+	}
+	total := float64(n + min(n, latencyDocuments))
+	t.Logf("the pod: %.2f CPU s for 1,000 documents, %d MB at most", cpu.Seconds()/total*1000, usage.Maxrss/1024)
+}
+
+// latencyDocuments are at most so many.
+const latencyDocuments = 300
+
+// latency sends changed documents at a rate and tells how long each took from its record to its final status.
+func (p *pods) latency(docs []article, perSecond float64) {
+	p.t.Helper()
+	docs = slices.Clone(docs[:min(len(docs), latencyDocuments)])
+	c := kafkaClient(p.t)
+	every := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
+	defer every.Stop()
+	for i := range docs {
+		docs[i].text, docs[i].messageID = docs[i].text+"changed.", docs[i].messageID+"-changed"
+		if err := c.ProduceSync(p.t.Context(), docs[i].record(p.t, p.name+".documents")).FirstErr(); err != nil {
+			p.t.Fatal(err)
+		}
+		<-every.C
+	}
+	took := make([]time.Duration, len(docs))
+	for i, d := range docs {
+		p.final(d.id, d.messageID)
+		took[i] = p.timed(d)
+	}
+	slices.Sort(took)
+	p.t.Logf("at %.0f documents/s, half of the maximum: from record to final status p50 %s, p99 %s (%d documents); load %s", perSecond,
+		took[len(took)/2].Round(time.Millisecond), took[len(took)*99/100].Round(time.Millisecond), len(took), loadAverage())
+}
+
+// timed is the time between the first and the last event of a submission.
+func (p *pods) timed(d article) time.Duration {
+	p.t.Helper()
+	status, body, err := p.api.Call(p.t.Context(), http.MethodGet, "/v1/messages/"+d.messageID+"?document_id="+d.id)
+	var m struct {
+		Events []struct {
+			At time.Time `json:"at"`
+		} `json:"events"`
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &m)
+	}
+	if err != nil || len(m.Events) == 0 {
+		p.t.Fatalf("%s: %d %s, %v", d.messageID, status, body, err)
+	}
+	first, last := m.Events[0].At, m.Events[0].At
+	for _, e := range m.Events {
+		if e.At.Before(first) {
+			first = e.At
+		}
+		if e.At.After(last) {
+			last = e.At
+		}
+	}
+	return last.Sub(first)
+}
+
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(b), " ")
+	return one
+}
+
+// bareLoop is the work without a promise.
+type bareLoop struct {
+	w        *weaviate
+	class    string
+	cfg      kafka.Config
+	client   *weaviateclient.Client
+	splitter split.Splitter
+	model    *builtin.Model
+	batches  chan []*models.Object
+}
+
+func newBareLoop(t *testing.T, w *weaviate, docs []article) *bareLoop {
+	t.Helper()
+	l := &bareLoop{w: w, class: "BareLoop", cfg: kafka.Config{Brokers: suite.brokers.Addrs()}, model: builtin.New(), batches: make(chan []*models.Object)}
+	spec := kafka.TopicSpec{Name: "bare.documents", Partitions: 4, Replication: 1}
+	if k, ok := suite.brokers.(killable); ok && k.Nodes() >= 3 {
+		spec.Replication = 3
+	}
+	if _, err := kafka.Apply(t.Context(), l.cfg, []kafka.TopicSpec{spec}); err != nil {
+		t.Fatal(err)
+	}
+	produceDocuments(t, spec.Name, docs)
+	var err error
+	if l.splitter, err = split.New(split.Options{Tokens: 200, Overlap: 30, MaxPieces: 20_000}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.client, err = weaviateclient.NewClient(weaviateclient.Config{Host: u.Host, Scheme: u.Scheme, GrpcConfig: &grpcconfig.Config{Host: w.grpc}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(n string) *models.Property { return &models.Property{Name: n, DataType: []string{"text"}} }
+	class := &models.Class{Class: l.class, Vectorizer: "none", VectorIndexType: "hnsw", VectorIndexConfig: map[string]any{"distance": "cosine"},
+		Properties: []*models.Property{text("documentId"), {Name: "number", DataType: []string{"int"}}, text("text")}}
+	if err := l.client.Schema().ClassCreator().WithClass(class).Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *bareLoop) run(t *testing.T) (perSecond float64, chunks int) {
+	t.Helper()
+	cfg, err := l.cfg.Sarama()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := sarama.NewConsumerGroup(l.cfg.Brokers, "bare", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() {
+		for range group.Errors() { // drained so that the group goes on
+		}
+	})
+	for range benchWriters {
+		working.Go(func() {
+			for batch := range l.batches {
+				if err := l.write(batch); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	consuming := make(chan error, 1)
+	go func() { consuming <- group.Consume(ctx, []string{"bare.documents"}, l) }()
+	last, still := -1, time.Now()
+	perSecond, chunks = l.w.rate(t, l.class, 3000, func() (bool, error) {
+		n, err := l.w.count(ctx, l.class)
+		if n != last {
+			last, still = n, time.Now()
+		}
+		return n > 0 && time.Since(still) > 3*time.Second, err
+	})
+	stop()
+	if err := errors.Join(<-consuming, group.Close()); err != nil {
+		t.Error(err)
+	}
+	close(l.batches)
+	working.Wait()
+	return perSecond, chunks
+}
+
+func (l *bareLoop) write(batch []*models.Object) error {
+	reply, err := l.client.Batch().ObjectsBatcher().WithObjects(batch...).Do(context.Background())
+	if err != nil {
+		return err
+	}
+	for _, r := range reply {
+		if r.Result == nil || r.Result.Status == nil || *r.Result.Status != models.ObjectsGetResponseAO2ResultStatusSUCCESS {
+			return fmt.Errorf("an object failed: %+v", r.Result)
+		}
+	}
+	return nil
+}
+
+// Setup, Cleanup and ConsumeClaim implement sarama.ConsumerGroupHandler.
+func (*bareLoop) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (*bareLoop) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (l *bareLoop) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim) error {
+	var batch []*models.Object
+	flush := time.NewTicker(50 * time.Millisecond)
+	defer flush.Stop()
+	for {
+		select {
+		case m, ok := <-c.Messages():
+			if !ok {
+				return nil
+			}
+			objects, err := l.objects(s.Context(), m)
+			if err != nil {
+				return err
+			}
+			batch = append(batch, objects...)
+			s.MarkMessage(m, "")
+			for len(batch) >= benchBatch {
+				l.batches <- batch[:benchBatch]
+				batch = batch[benchBatch:]
+			}
+		case <-flush.C:
+			if len(batch) > 0 {
+				l.batches <- batch
+				batch = nil
+			}
+		case <-s.Context().Done():
+			return nil
+		}
+	}
+}
+
+func (l *bareLoop) objects(ctx context.Context, m *sarama.ConsumerMessage) ([]*models.Object, error) {
+	var d struct{ Text string }
+	if err := json.Unmarshal(m.Value, &d); err != nil {
+		return nil, err
+	}
+	pieces, err := l.splitter.Split(ctx, d.Text, []rag.Block{{Start: 0, End: len(d.Text)}})
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(pieces))
+	for i, p := range pieces {
+		texts[i] = d.Text[p.Start:p.End]
+	}
+	vectors, err := l.model.Embed(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*models.Object, len(pieces))
+	for i := range pieces {
+		out[i] = &models.Object{Class: l.class, ID: strfmt.UUID(uuid.NewString()), Vector: vectors[i].Vector,
+			Properties: map[string]any{"documentId": string(m.Key), "number": i, "text": texts[i]}}
+	}
+	return out, nil
+}
