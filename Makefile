@@ -49,6 +49,9 @@ bench-kafka: ## the engine beside sarama, goka and Kafka Streams, and in 1, 2 an
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	@tools/fuzz $(PKG)
 
+f1: ## how much of the text the parsers find beside pdftotext, pandoc and LibreOffice: the table of docs/formats.md
+	@WAYMARK_F1=1 go test -count=1 -run '^TestF1AgainstReferences$$' -v ./rag/parse | grep -E '^\||FAIL|needed'
+
 faults: ## every row of the fault matrix in its full length, about 20 minutes
 	@tools/chaos faults
 
