@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/waymarkhq/waymark/e2e/checker"
 )
 
 // pods are roles as separate processes on one embedded broker and one SQLite file.
@@ -19,6 +22,8 @@ type pods struct {
 	apiAt  string
 	env    []string
 	api    api
+
+	objects func(context.Context) (map[string][]checker.Object, error) // of a store that is not a file
 }
 
 func newPods(t testing.TB, env ...string) *pods {
@@ -31,7 +36,12 @@ func newPods(t testing.TB, env ...string) *pods {
 
 func (p *pods) topic(name string) string { return p.prefix + "." + name }
 
+// startBroker starts an embedded broker as a process, or makes topics on the servers that are given, and returns nil.
 func (p *pods) startBroker() *process {
+	if g, ok := given(); ok {
+		p.use(g, partitionsOfBroker)
+		return nil
+	}
 	b := start(p.t, "broker", nil, "broker", "--data-dir", p.dir+"/broker", "--broker.listen", p.broker)
 	eventually(p.t, "the broker", func() error { return dial(p.broker) })
 	return b

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -39,33 +40,28 @@ func backend() string {
 var notInTopics = regexp.MustCompile(`[^a-z0-9]+`)
 
 // use makes topics of the test's own on given servers; the collection is made by the first process that needs it.
-func (w *world) use(s servers) {
-	w.t.Helper()
-	name := strings.Trim(notInTopics.ReplaceAllString(strings.ToLower(strings.TrimPrefix(w.t.Name(), "TestFault")), "-"), "-")
-	w.broker, w.prefix = s.brokers, name
+func (p *pods) use(s servers, partitions int32) {
+	p.t.Helper()
+	name := strings.Trim(notInTopics.ReplaceAllString(strings.ToLower(strings.TrimPrefix(p.t.Name(), "TestFault")), "-"), "-")
+	p.broker, p.prefix = s.brokers, name
 	collection := "F" + strings.ReplaceAll(name, "-", "_")
-	w.env = append(w.env, "WAYMARK_KAFKA_BROKERS="+s.brokers, "WAYMARK_KAFKA_TOPIC_PREFIX="+name, "WAYMARK_KAFKA_REPLICATION="+s.replication,
+	p.env = append(p.env, "WAYMARK_KAFKA_BROKERS="+s.brokers, "WAYMARK_KAFKA_TOPIC_PREFIX="+name, "WAYMARK_KAFKA_REPLICATION="+s.replication,
 		"WAYMARK_STORE_KIND=weaviate", "WAYMARK_WEAVIATE_URL="+s.weaviate, "WAYMARK_WEAVIATE_GRPC="+s.grpc, "WAYMARK_WEAVIATE_COLLECTION="+collection,
 		// Three brokers, a store and the processes share the machine: views may be seconds behind.
 		"WAYMARK_DELIVERY_REMOVAL_DELAY=6s", "WAYMARK_DELIVERY_VIEW_LAG=5s")
-	for i, e := range w.env {
+	for i, e := range p.env {
 		if strings.HasPrefix(e, "WAYMARK_STORE_PATH=") {
-			w.env = append(w.env[:i:i], w.env[i+1:]...)
+			p.env = append(p.env[:i:i], p.env[i+1:]...)
 			break
 		}
 	}
-	apply := append(w.env[:len(w.env):len(w.env)], "WAYMARK_KAFKA_PARTITIONS="+partitionsGiven(w.partitions))
-	if out, errs, code := waymark(w.t, apply, "topics", "apply"); code != 0 {
-		w.t.Fatalf("topics apply: %d %s%s", code, out, errs)
+	apply := append(p.env[:len(p.env):len(p.env)], "WAYMARK_KAFKA_PARTITIONS="+fmt.Sprint(partitions))
+	if out, errs, code := waymark(p.t, apply, "topics", "apply"); code != 0 {
+		p.t.Fatalf("topics apply: %d %s%s", code, out, errs)
 	}
 	store := checker.Weaviate{URL: s.weaviate, Client: &http.Client{Timeout: 30 * time.Second}}
-	w.objects = func(ctx context.Context) (map[string][]checker.Object, error) { return store.Read(ctx, collection) }
+	p.objects = func(ctx context.Context) (map[string][]checker.Object, error) { return store.Read(ctx, collection) }
 }
 
 // partitionsGiven spares a small cluster half of the partitions that the embedded broker has.
-func partitionsGiven(n int32) string {
-	if n == 1 {
-		return "1"
-	}
-	return "2"
-}
+const partitionsGiven = 2

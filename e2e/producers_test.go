@@ -35,6 +35,13 @@ func python(t *testing.T) string {
 	return interpreter
 }
 
+// The clients of the producers are there, and are made where they are not: what runs later may have no network.
+func TestPythonClients(t *testing.T) {
+	if out, err := exec.Command(python(t), "-c", "import confluent_kafka, kafka").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Producers in another language, two of whose partitioners are not ours: each document is processed once, on its home
 // partition, and its second version is the one that is served.
 func TestForeignProducers(t *testing.T) {
@@ -44,7 +51,7 @@ func TestForeignProducers(t *testing.T) {
 	p.run("all", append([]string{"api"}, workers...)...)
 	p.api.waitReady()
 	const count = 20
-	out, err := exec.Command(interpreter, "testdata/producers.py", p.broker, "waymark.documents", fmt.Sprint(count)).CombinedOutput()
+	out, err := exec.Command(interpreter, "testdata/producers.py", p.broker, p.topic("documents"), fmt.Sprint(count)).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -76,8 +83,8 @@ func TestForeignProducers(t *testing.T) {
 func checkOnceEach(t *testing.T, p *pods, count int) {
 	t.Helper()
 	strange, forwarded := 0, 0
-	home := kgo.StickyKeyPartitioner(nil).ForTopic("waymark.documents")
-	for _, r := range readTopic(t, p.broker, "waymark.documents", 6*count) {
+	home := kgo.StickyKeyPartitioner(nil).ForTopic(p.topic("documents"))
+	for _, r := range readTopic(t, p.broker, p.topic("documents"), 6*count) {
 		if _, err := headerOf(r, "waymark-origin"); err == nil {
 			forwarded++
 			if int(r.Partition) != home.Partition(&kgo.Record{Key: r.Key}, partitionsOfBroker) {

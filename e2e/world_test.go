@@ -69,7 +69,6 @@ type world struct {
 	partitions  int32
 	mostMB      float64 // instead of that of most, where more is expected
 	read        checker.Read
-	objects     func(context.Context) (map[string][]checker.Object, error) // of a store that is not a file
 }
 
 // worldOptions of newWorld.
@@ -107,7 +106,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	w.pods.bin = bin
 	w.pods.env = append(w.pods.env, "FAULT_LOG="+w.faultLog())
 	if g, ok := given(); ok {
-		w.use(g)
+		w.use(g, min(w.partitions, partitionsGiven))
 		return w
 	}
 	w.startEmbedded()

@@ -69,6 +69,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	env := []string{folderVariable + "=" + folder, binaryVariable + "=" + binary}
+	if out, err := preparePython(ctx, folder, env); err != nil {
+		say("no clients in Python: %v\n%s", err, out)
+		return 1
+	}
 	if os.Getenv(backendVariable) == onGiven {
 		// What is given is reached from this network.
 		for _, e := range env {
@@ -184,6 +188,13 @@ func prepare(ctx context.Context) error {
 		return os.Setenv(backendVariable, onEmbedded)
 	}
 	return errors.Join(err, os.Setenv(backendVariable, onNative))
+}
+
+// preparePython makes the clients of the Python producers, which needs a network, too.
+func preparePython(ctx context.Context, folder string, env []string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, suiteBinary(folder), "-test.run", "^TestPythonClients$")
+	cmd.Dir, cmd.Env = "..", append(append(os.Environ(), env...), "E2E_FAULTS_BINARY=unused")
+	return cmd.CombinedOutput()
 }
 
 func release(ctx context.Context) (kafkalocal.Release, error) {

@@ -32,6 +32,7 @@ var rows = []row{
 	{"22", "TestFaultReplays", true},
 	{"27", "TestFaultRollingUpgrade", true},
 	{"28", "TestFaultOffsetsLost", true},
+	{"of Python", "TestForeignProducers", true},
 }
 
 // The rows run beside each other: what they do most is wait. Each must run and pass; one that is skipped has shown nothing.
@@ -43,7 +44,7 @@ func TestRows(t *testing.T) {
 	}
 	w := needWeaviate(t)
 	for _, r := range rows {
-		t.Run("row "+r.number+" "+r.test, func(t *testing.T) {
+		t.Run("row "+r.number+" "+strings.TrimPrefix(r.test, "Test"), func(t *testing.T) {
 			if !r.always {
 				needAll(t)
 			}

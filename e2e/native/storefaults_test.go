@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -172,6 +173,8 @@ type cable struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
 	cuts   int
+	slow   atomic.Bool
+	slices atomic.Int64 // that were passed slowly
 	done   sync.WaitGroup
 }
 
@@ -203,7 +206,7 @@ func (w *cable) accept() {
 		w.mu.Unlock()
 		for _, pair := range [][2]net.Conn{{front, back}, {back, front}} {
 			w.done.Go(func() {
-				_, _ = io.Copy(pair[0], pair[1]) // however it ends
+				w.pass(pair[0], pair[1])
 				for _, c := range pair {
 					c.Close()
 					w.mu.Lock()
@@ -211,6 +214,23 @@ func (w *cable) accept() {
 					w.mu.Unlock()
 				}
 			})
+		}
+	}
+}
+
+// pass copies until one of the two ends, in small pieces and slowly where it is to be slow.
+func (w *cable) pass(to, from net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		size := len(buf)
+		if w.slow.Load() {
+			size = 512
+			w.slices.Add(1)
+			pause(2 * time.Millisecond)
+		}
+		n, err := from.Read(buf[:size])
+		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+			return
 		}
 	}
 }
@@ -228,7 +248,8 @@ func (w *cable) cut() {
 	}
 }
 
-// The connections to Weaviate are reset in the middle of batches, again and again, under load.
+// Row 9: the connections to Weaviate are reset in the middle of batches, again and again, under load; then they are slow, and
+// pass everything in small pieces.
 func TestWeaviateCutOff(t *testing.T) {
 	needNative(t)
 	w := needWeaviate(t)
@@ -244,10 +265,17 @@ func TestWeaviateCutOff(t *testing.T) {
 		rest.cut()
 		batches.cut()
 	}
-	l.await(20)
+	rest.slow.Store(true)
+	batches.slow.Store(true)
+	l.await(60)
+	rest.slow.Store(false)
+	batches.slow.Store(false)
 	p.check(l.end())
 	ambiguous := p.workerMetric(monitor, "waymark_store_objects_total", `outcome="ambiguous"`)
 	t.Logf("%d connections were cut; %v writes had no answer; %s", rest.cuts+batches.cuts, ambiguous, p.readBack(monitor))
+	if batches.slices.Load() == 0 {
+		t.Error("no connection of batches was slow: nothing was tested")
+	}
 	if batches.cuts == 0 {
 		t.Error("no connection of batches was cut: nothing was tested")
 	}
