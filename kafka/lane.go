@@ -21,6 +21,10 @@ type lane struct {
 	cut      atomic.Bool // the connections are gone: nothing is worth waiting for
 }
 
+// handOverBuffer is how many records may stand between two goroutines of sarama. They hold pointers, and what is in flight
+// is bounded elsewhere; with fewer, senders and sarama wait for each other at every record.
+const handOverBuffer = 1024
+
 // newLane connects. settle is called once for each message that was handed to the producer.
 func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error)) (*lane, error) {
 	l := &lane{}
@@ -29,6 +33,7 @@ func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error))
 	conf, err := cfg.Sarama(func(s *sarama.Config) {
 		s.Producer.MaxMessageBytes = limit - batchMargin
 		s.Producer.Timeout = produceTimeout
+		s.ChannelBufferSize = handOverBuffer
 		s.Net.ReadTimeout = produceReadTimeout
 		s.Metadata.Retry.Max = leaderRetries
 		backoff := s.Producer.Retry.BackoffFunc

@@ -266,13 +266,17 @@ func (p *Producer) handOver(ctx context.Context, d *delivery, input chan<- *sara
 		return nil
 	default:
 	}
-	ctx, cancel := p.bounded(ctx, d)
-	defer cancel(nil)
+	late := time.NewTimer(time.Until(d.deadline))
+	defer late.Stop()
 	select {
 	case input <- m:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-p.ctx.Done():
+		return ErrClosed
+	case <-late.C:
+		return ErrDeliveryTimeout
 	}
 }
 
