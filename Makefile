@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test e2e e2e-native e2e-compose chart lint fmt generate bench bench-kafka fuzz faults chaos soak cover mutants vuln clean
+.PHONY: help build run test e2e e2e-native e2e-compose chart lint fmt generate bench bench-kafka fuzz eval faults chaos soak cover mutants vuln clean
 
 help: ## this list
 	@echo "make TARGET [PKG=./some/package/...]"
@@ -43,8 +43,13 @@ generate: ## write the generated files again
 bench: ## the benchmarks (BENCH=regexp, BENCHTIME=1s)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),1s) -benchmem $(PKG)
 
+<<<<<<< HEAD
 bench-kafka: ## the engine beside sarama, goka and Kafka Streams, and in 1, 2 and 4 processes, on a real broker (BENCH=Beside MESSAGES=300000)
 	E2E_NATIVE=1 BENCH_MESSAGES=$(MESSAGES) go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 60m ./e2e/streams
+=======
+eval: ## how well questions find their passages, per mode of search and splitter: docs/quality.md
+	go run ./internal/eval/cmd/eval
+>>>>>>> ac80735 (Measure how well questions find their passages; fill chunks to two thirds before a block)
 
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	@tools/fuzz $(PKG)

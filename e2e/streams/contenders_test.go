@@ -44,7 +44,7 @@ func contend(name string) int {
 		group: os.Getenv(groupVariable), dir: os.Getenv(dirVariable),
 	}
 	run := map[string]func(context.Context) error{
-		"engine": c.engine, "engine-stateless": c.engineStateless, "goka": c.goka, "sarama-stateless": c.sarama,
+		"engine": c.engine, "engine-stateless": c.engineStateless, "goka": c.goka, "sarama-stateless": c.sarama, "hold": c.hold,
 	}[name]
 	if run == nil {
 		fmt.Fprintln(os.Stderr, "no contender", name)

@@ -24,7 +24,7 @@ type packer struct {
 }
 
 // enter says which block the next units belong to. It ends the piece in hand if the border before the block is the
-// better place: before a heading unless the piece is tiny, before a block that does not fit when the piece is half full,
+// better place: before a heading unless the piece is tiny, before a block that does not fit when the piece is two thirds full,
 // and before code or a table that would stay whole in a piece of its own.
 func (p *packer) enter(b rag.Block) error {
 	p.block, p.opened = &b, false
@@ -41,7 +41,7 @@ func (p *packer) enter(b rag.Block) error {
 		return nil
 	}
 	whole := (b.Kind == rag.BlockCode || b.Kind == rag.BlockTable) && within(p.text[b.Start:b.End], p.Tokens)
-	if p.fresh > 0 && (whole || p.count.tokens() >= p.Tokens/2) {
+	if p.fresh > 0 && (whole || p.count.tokens() >= p.Tokens*2/3) {
 		if err := p.emit(true); err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func paragraph(sentences int, name string) string {
 }
 
 func TestAPieceEndsAtABlockIfItCan(t *testing.T) {
-	first, second := paragraph(6, "x"), paragraph(6, "y")
+	first, second := paragraph(7, "x"), paragraph(7, "y")
 	d := new(doc).add(rag.BlockParagraph, "", first).add(rag.BlockParagraph, "", second)
 	got := d.split(t, Options{Tokens: 100})
 	if len(got) != 2 || got[0] != first || got[1] != second {
