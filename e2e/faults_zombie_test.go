@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/waymarkhq/waymark/internal/fault"
 )
@@ -88,5 +89,9 @@ func zombie(t *testing.T, role, point string, hits int) {
 	}
 	if !first.running() || !second.running() {
 		t.Error("a process has ended")
+	}
+	if _, ok := given(); ok && inFull() { // whatever it still had on its way has arrived by then
+		pause(2 * time.Minute)
+		w.verify()
 	}
 }

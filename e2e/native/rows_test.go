@@ -45,8 +45,12 @@ func TestRows(t *testing.T) {
 	w := needWeaviate(t)
 	for _, r := range rows {
 		t.Run("row "+r.number+" "+strings.TrimPrefix(r.test, "Test"), func(t *testing.T) {
-			if !r.always {
+			length := "short"
+			switch {
+			case !r.always:
 				needAll(t)
+			case r.test == "TestFaultZombie" && all():
+				length = "all" // every point, and a second look two minutes later
 			}
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -54,7 +58,7 @@ func TestRows(t *testing.T) {
 			cmd := exec.CommandContext(ctx, binary, "-test.run", "^"+r.test+"$", "-test.v", "-test.timeout", "10m")
 			cmd.Dir = ".." // where its files are
 			cmd.Env = append(os.Environ(), "KAFKA_BROKERS="+strings.Join(suite.brokers.Addrs(), ","), "KAFKA_REPLICATION="+replication(),
-				"WEAVIATE_URL="+w.url, "WEAVIATE_GRPC="+w.grpc, "E2E_SLOW=2", "E2E_BINARY="+suite.binary, "E2E_FAULTS_BINARY="+suite.binary)
+				"WEAVIATE_URL="+w.url, "WEAVIATE_GRPC="+w.grpc, "E2E_SLOW=2", "E2E_FAULTS="+length, "E2E_BINARY="+suite.binary, "E2E_FAULTS_BINARY="+suite.binary)
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: "+r.test+" ") {
 				t.Fatalf("%s: %v\n%s", r.test, err, lastLines(string(out), 150))
