@@ -38,7 +38,7 @@ func TestStartChecksTheTopics(t *testing.T) {
 		{grown, []string{"grown.chunks", "has 9 partitions, planned 4"}},
 		{weak, []string{"weak-indexer-table", `min.insync.replicas is "1", planned "2"`}},
 		{single, []string{"single.documents", "has 1 replication, planned 3"}},
-		{stranger, []string{"authoriz"}},
+		{stranger, []string{"does not allow this user", "Describe on topic stranger.documents"}},
 	} {
 		starting.Go(func() { w.p.refusesToStart(w.words...) })
 	}
