@@ -142,8 +142,8 @@ func Run(ctx context.Context, c Config, groups ...*Group) error {
 
 // Run runs the groups until ctx ends, and returns once they have drained and ended; then it returns nil. It waits for a Kafka
 // that is away. It returns an error for what waiting cannot mend: another process has the data folder (*DataDirError), a topic
-// is missing or wrong (*TopicsError), a topic was made anew (*TopicChangedError), settings that the client refuses. It may be
-// called once.
+// is missing or wrong, or gets other partitions (*TopicsError), a topic was made anew (*TopicChangedError, *TopicRemadeError),
+// settings that the client refuses. It may be called once.
 func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.ran
@@ -224,9 +224,15 @@ func (s *Supervisor) runAll(ctx context.Context, runners []*Runner) error {
 			ended <- err
 		}()
 	}
+	watch := make(chan error, 1)
+	go func() { watch <- s.watchTopics(ctx) }()
 	var all error
 	for left := len(runners); left > 0; {
 		select {
+		case err := <-watch:
+			watch = nil
+			all = joinErrors(all, err)
+			cancel()
 		case err := <-ended:
 			left--
 			all = joinErrors(all, err)
@@ -238,6 +244,10 @@ func (s *Supervisor) runAll(ctx context.Context, runners []*Runner) error {
 				r.Collect()
 			}
 		}
+	}
+	cancel()
+	if watch != nil {
+		all = joinErrors(all, <-watch)
 	}
 	return all
 }

@@ -157,6 +157,28 @@ func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]str
 	return out, err
 }
 
+// TopicIdentities tells the topics that exist from others that bear their names later. Those that do not exist are missing
+// from the answer.
+func TopicIdentities(ctx context.Context, cfg Config, topics ...string) (map[string]TopicIdentity, error) {
+	out := make(map[string]TopicIdentity, len(topics))
+	err := withAdmin(ctx, cfg, func(a sarama.ClusterAdmin) error {
+		have, err := describe(a, topics)
+		for name, m := range have {
+			out[name] = identity(m)
+		}
+		return err
+	})
+	return out, err
+}
+
+func identity(m *sarama.TopicMetadata) TopicIdentity {
+	id := TopicIdentity{Partitions: len(m.Partitions)}
+	if m.Uuid != (sarama.Uuid{}) {
+		id.ID = m.Uuid.String()
+	}
+	return id
+}
+
 func identities(a sarama.ClusterAdmin, topics []string) (map[string]TopicIdentity, error) {
 	have, err := describe(a, topics)
 	if err != nil {
@@ -168,11 +190,7 @@ func identities(a sarama.ClusterAdmin, topics []string) (map[string]TopicIdentit
 		if m == nil {
 			return nil, fmt.Errorf("%s: %w", name, ErrNoClusterTopic)
 		}
-		id := TopicIdentity{Partitions: len(m.Partitions)}
-		if m.Uuid != (sarama.Uuid{}) {
-			id.ID = m.Uuid.String()
-		}
-		out[name] = id
+		out[name] = identity(m)
 	}
 	return out, nil
 }
