@@ -51,6 +51,9 @@ eval: ## how well questions find their passages, per mode of search and splitter
 	go run ./internal/eval/cmd/eval
 >>>>>>> ac80735 (Measure how well questions find their passages; fill chunks to two thirds before a block)
 
+eval: ## how well questions find their passages, per mode of search and splitter: docs/quality.md
+	go run ./internal/eval/cmd/eval
+
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	@tools/fuzz $(PKG)
 
