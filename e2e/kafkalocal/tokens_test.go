@@ -72,7 +72,7 @@ func (s signer) token(user, audience string, life time.Duration) (string, error)
 func securedBroker(t *testing.T, r Release, keys string) *Cluster {
 	t.Helper()
 	ctx := within(t, time.Minute)
-	c, err := New(ctx, Options{Release: r, Dir: filepath.Join(t.TempDir(), "kafka"), Users: map[string]string{"admin": "admin-secret"}, Keys: keys})
+	c, err := New(ctx, Options{Release: r, Dir: filepath.Join(t.TempDir(), "kafka"), Users: map[string]string{"admin": "admin-secret", "waymark": "waymark-secret"}, Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
