@@ -43,13 +43,8 @@ generate: ## write the generated files again
 bench: ## the benchmarks (BENCH=regexp, BENCHTIME=1s)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),1s) -benchmem $(PKG)
 
-<<<<<<< HEAD
 bench-kafka: ## the engine beside sarama, goka and Kafka Streams, and in 1, 2 and 4 processes, on a real broker (BENCH=Beside MESSAGES=300000)
 	E2E_NATIVE=1 BENCH_MESSAGES=$(MESSAGES) go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 60m ./e2e/streams
-=======
-eval: ## how well questions find their passages, per mode of search and splitter: docs/quality.md
-	go run ./internal/eval/cmd/eval
->>>>>>> ac80735 (Measure how well questions find their passages; fill chunks to two thirds before a block)
 
 eval: ## how well questions find their passages, per mode of search and splitter: docs/quality.md
 	go run ./internal/eval/cmd/eval
