@@ -16,7 +16,7 @@ import (
 )
 
 // corpus is the content of the examples with one extension.
-func corpus(b *testing.B, ext string) [][]byte {
+func corpus(b testing.TB, ext string) [][]byte {
 	b.Helper()
 	files, err := filepath.Glob("../../examples/articles/1*" + ext)
 	if err != nil || len(files) == 0 {
@@ -79,7 +79,7 @@ func BenchmarkJSONLines(b *testing.B) {
 }
 
 // large are documents of several megabytes, or of 300 pages, of each format.
-func large(b *testing.B) map[string][]byte {
+func large(b testing.TB) map[string][]byte {
 	b.Helper()
 	texts := corpus(b, ".txt")
 	var prose strings.Builder
@@ -125,6 +125,7 @@ func large(b *testing.B) map[string][]byte {
 		shapes[i] = parsetest.SlideShape("title", fmt.Sprint("Slide ", i)) + parsetest.SlideShape("", paragraphs[i*20:i*20+20]...)
 	}
 	files["300-slides.pptx"] = parsetest.Slides(shapes, nil)
+	files["large.html"] = []byte("<!doctype html><html><head><title>Large</title></head><body><main><p>" + strings.Join(paragraphs, "</p><p>") + "</p></main></body></html>")
 	files["source.go"] = []byte(strings.Repeat("func a() {\n\tif b {\n\t\tc()\n\t}\n}\n\n", 50_000))
 	return files
 }

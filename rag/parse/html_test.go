@@ -9,6 +9,7 @@ import (
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/parse/flow"
+	"github.com/waymarkhq/waymark/rag/parse/parsetest"
 )
 
 // outline shows a text block by block: kind, level of a heading, text.
@@ -180,5 +181,44 @@ func TestHTMLEndsWithItsContextAndItsLimits(t *testing.T) {
 		if flow.ReasonOf(err) != rag.ReasonTooLarge {
 			t.Errorf("%s: %v", kind, err)
 		}
+	}
+}
+
+// A table that no chunk holds stays readable: each of its blocks has the header.
+func TestHeadersOfLargeTablesAreRepeated(t *testing.T) {
+	var page, document, markdown strings.Builder
+	page.WriteString("<table><caption>Lengths</caption><tr><th>River<th>Length</tr>")
+	markdown.WriteString("| River | Length |\n|---|---|\n")
+	cell := func(s string) string { return "<w:tc>" + parsetest.WordParagraph("", s) + "</w:tc>" }
+	document.WriteString("<w:tbl><w:tr>" + cell("River") + cell("Length") + "</w:tr>")
+	for i := range 100 {
+		name := fmt.Sprint("River number ", i)
+		fmt.Fprintf(&page, "<tr><td>%s<td>%d km</tr>", name, i)
+		fmt.Fprintf(&markdown, "| %s | %d km |\n", name, i)
+		document.WriteString("<w:tr>" + cell(name) + cell(fmt.Sprint(i, " km")) + "</w:tr>")
+	}
+	for name, in := range map[string]Input{
+		"page": {Content: []byte(page.String() + "</table>"), DeclaredType: TypeHTML}, "Markdown": {Content: []byte(markdown.String()), DeclaredType: TypeMarkdown},
+		"document": {Content: parsetest.Word(document.String() + "</w:tbl>")},
+	} {
+		text := mustParse(t, in)
+		rows := 0
+		for i, b := range text.Blocks {
+			lines := strings.Split(text.Body[b.Start:b.End], "\n")
+			if i == 0 && name == "page" && lines[0] == "Lengths" {
+				lines = lines[1:]
+			}
+			if b.Kind != rag.BlockTable || lines[0] != "River | Length" || b.End-b.Start > 700 {
+				t.Errorf("%s: block %d is %+v: %.100q", name, i, b, text.Body[b.Start:b.End])
+			}
+			rows += len(lines) - 1
+		}
+		if len(text.Blocks) < 4 || rows != 100 {
+			t.Errorf("%s: %d blocks, %d rows", name, len(text.Blocks), rows)
+		}
+	}
+	small := parseHTML(t, "<table><tr><td>1<td>2</tr>"+strings.Repeat("<tr><td>3<td>4</tr>", 300)+"</table>")
+	if len(small.Blocks) != 1 {
+		t.Errorf("a table without a header: %d blocks", len(small.Blocks))
 	}
 }

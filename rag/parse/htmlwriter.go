@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
 )
 
 // htmlWriter writes the text of HTML elements. Tags may come in any order: what is not open can be closed.
@@ -25,8 +26,12 @@ type htmlList struct {
 }
 
 type htmlTable struct {
-	data bool // rows of cells; otherwise the table only arranges blocks on the page
-	cell int
+	data    bool // rows of cells; otherwise the table only arranges blocks on the page
+	cell    int
+	header  string // its first row, if that looks like one; it is repeated with each group of rows
+	rows    int    // begun
+	decided bool   // whether there is a header
+	repeat  bool   // before the next cell
 }
 
 // maxLevels bounds the indent of nested lists.
@@ -208,13 +213,34 @@ func (h *htmlWriter) item(tag atom.Atom) {
 }
 
 func (h *htmlWriter) row() {
-	if n := len(h.tables); n > 0 && h.tables[n-1].data {
-		h.tables[n-1].cell = 0
-		h.line()
-		h.drop()
+	n := len(h.tables)
+	if n == 0 || !h.tables[n-1].data {
+		h.border()
 		return
 	}
-	h.border()
+	h.line()
+	h.drop()
+	t := &h.tables[n-1]
+	t.cell = 0
+	if t.rows++; t.rows > 1 && !t.decided && len(h.cur) > 0 {
+		t.decided = true
+		rows := strings.TrimRight(string(h.cur), "\n")
+		if first := rows[strings.LastIndexByte(rows, '\n')+1:]; flow.LooksLikeHeader(strings.Split(first, cellBorder)) {
+			t.header = first
+		}
+	}
+	t.repeat = t.header != "" && len(h.cur) >= max(flow.RowGroup, 3*len(t.header))
+}
+
+// cellBorder stands between the cells of a row.
+const cellBorder = " | "
+
+// repeatHeader begins another block of rows under the same header.
+func (h *htmlWriter) repeatHeader(header string) {
+	h.end()
+	h.resume()
+	h.mark(header + "\n")
+	h.start = len(h.cur)
 }
 
 func (h *htmlWriter) cell() {
@@ -223,8 +249,13 @@ func (h *htmlWriter) cell() {
 		h.border()
 		return
 	}
-	if h.tables[n-1].cell++; h.tables[n-1].cell > 1 {
-		h.mark(" | ")
+	t := &h.tables[n-1]
+	if t.repeat {
+		t.repeat = false
+		h.repeatHeader(t.header)
+	}
+	if t.cell++; t.cell > 1 {
+		h.mark(cellBorder)
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// rowGroup is about how many bytes of rows stand in one table before the header is repeated: what fits into a chunk of the
+// RowGroup is about how many bytes of rows stand in one table before the header is repeated: what fits into a chunk of the
 // default size with it.
-const rowGroup = 500
+const RowGroup = 500
 
 // Rows writes rows of data as tables that stay readable in parts: the header is repeated with each group of rows.
 type Rows struct {
@@ -31,7 +31,7 @@ func (r *Rows) Header(cells []string) {
 // Row writes a row.
 func (r *Rows) Row(cells []string) {
 	r.waiting = false
-	if r.open && r.size >= max(rowGroup-r.width, 2*r.width) {
+	if r.open && r.size >= max(RowGroup-r.width, 2*r.width) {
 		r.End()
 	}
 	if !r.open {
