@@ -157,14 +157,26 @@ func (c *chaotic) stateDamaged(r *rand.Rand) action {
 	p, name := c.worker(r)
 	n := 0
 	return action{name: name + "'s state is damaged", begin: func() {
-		c.again(p, func() { n = c.w.damage(c.w.dir+"/"+p.name, false) })
+		c.again(p, func() {
+			if folder := c.w.dir + "/" + p.name; exists(folder) { // another fault may have taken it away
+				n = c.w.damage(folder, false)
+			}
+		})
 	}, end: func() int { return n }}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 func (c *chaotic) clockOff(r *rand.Rand) action {
 	p, name := c.worker(r)
-	// While it is behind, removals and retries that others have planned wait for it; right again, it is late for its own.
-	off := fmt.Sprintf("-%ds", 1+r.IntN(7200))
+	seconds := 1 + r.IntN(7200)
+	if seconds%2 == 0 { // what it plans is hours ahead of the others; behind them, what they plan is hours ahead of it
+		seconds = -seconds
+	}
+	off := fmt.Sprintf("%ds", seconds)
 	return action{name: name + "'s clock is off by " + off, begin: func() {
 		c.again(p, func() { p.setEnv("FAULT_CLOCK", off) })
 	}, end: func() int {

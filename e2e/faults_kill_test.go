@@ -3,10 +3,13 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/waymarkhq/waymark/internal/fault"
 )
@@ -126,4 +129,50 @@ func TestFaultKilledAtEveryPoint(t *testing.T) {
 	if r.Statuses["dead"] == 0 {
 		t.Error("nothing died: the letters were not tested")
 	}
+}
+
+// Row 1: processes are killed while they wait to join their groups, and their data folders are lost with them, so that
+// nobody comes back under their names. The others must get the partitions that the groups have given to the dead.
+func TestFaultKilledWhileItJoins(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 101})
+	w.start("api", "api")
+	first := w.start("worker", workers...)
+	w.api.waitReady()
+	first.waitReady()
+	w.watch()
+	var mu sync.Mutex
+	joins := map[string]int{} // by instance id
+	w.cluster().ControlKey(int16(kmsg.JoinGroup), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if join, ok := r.(*kmsg.JoinGroupRequest); ok && join.InstanceID != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			joins[*join.InstanceID]++
+		}
+		return nil, nil, false
+	})
+	joined := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(joins)
+	}
+	stop := w.changing(10, 50*time.Millisecond)
+	const deaths = 3
+	for i := range deaths {
+		before := joined()
+		name := fmt.Sprintf("short-lived-%d", i)
+		p := w.start(name, workers...)
+		eventually(t, "a process to join its groups", func() error {
+			if n := joined() - before; n < len(workers)-1 { // the last one may be quick
+				return fmt.Errorf("it has joined %d", n)
+			}
+			return nil
+		})
+		p.kill(syscall.SIGKILL)
+		if err := os.RemoveAll(w.dir + "/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	w.over()
+	w.check()
 }

@@ -217,9 +217,10 @@ func (w *world) checkGenerations(letter string, n int) {
 }
 
 // Row 23: the clocks of the processes are hours apart, change when they are started again, and the records' own
-// timestamps are of any time. Nothing is ordered by them.
+// timestamps are of any time. Nothing is ordered by them, and nothing waits for the time of another clock: neither a retry
+// nor a removal.
 func TestFaultClocksOff(t *testing.T) {
-	w := newWorld(t, worldOptions{seed: 23})
+	w := newWorld(t, worldOptions{seed: 23, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=10"}})
 	w.start("api", "api")
 	writers := w.startAt("writers", "1h", "chunker", "embedder")
 	readers := w.startAt("readers", "-1h", "indexer", "deadletters")
@@ -238,7 +239,16 @@ func TestFaultClocksOff(t *testing.T) {
 		w.change(8)
 	}
 	stamped(time.Hour, -time.Hour, -time.Hour, time.Hour, -40*24*time.Hour, time.Minute)
-	w.settle()
+	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 500, Match: "troublesome"}); err != nil {
+		t.Fatal(err)
+	}
+	retried := w.put("retried", "This is troublesome for a while. "+w.text(2))
+	eventually(t, "a version to wait for its retry", func() error { return w.has("retried", retried, "retrying") })
+	w.embedder.Clear()
+	w.settle() // the one that failed has dated the retry two hours ahead of the one that sends it
+	if s := w.api.final(retried, "retried"); s.Status != "indexed" {
+		t.Errorf("what was tried again is %s", s.Status)
+	}
 	for p, off := range map[*process]string{writers: "-2h", readers: "1h", tracker: "5h"} {
 		p.kill(syscall.SIGKILL)
 		p.setEnv("FAULT_CLOCK", off)
@@ -248,10 +258,18 @@ func TestFaultClocksOff(t *testing.T) {
 		w.change(8)
 	}
 	stamped(-time.Hour, time.Hour, time.Hour, -time.Hour)
+	w.settle()
+	for i := range 4 {
+		w.api.final(w.put(fmt.Sprintf("replaced-%d", i), w.text(3)), fmt.Sprintf("replaced-%d", i))
+		w.api.final(w.put(fmt.Sprintf("replaced-%d", i), w.text(4)), fmt.Sprintf("replaced-%d", i))
+	}
+	readers.kill(syscall.SIGKILL) // with removals that are due three hours ahead of the clock that it has next
+	readers.setEnv("FAULT_CLOCK", "-2h")
+	readers.launch()
 	w.over()
 	w.check()
-	if n := w.happened("clock"); n != 6 {
-		t.Errorf("%d clocks were off, want 6", n)
+	if n := w.happened("clock"); n != 7 {
+		t.Errorf("%d clocks were off, want 7", n)
 	}
 }
 

@@ -43,8 +43,8 @@ func watchSilent(c *kfake.Cluster, addr string, log *slog.Logger) (*silent, erro
 		return nil, err
 	}
 	s := &silent{cluster: c, client: client, log: log, groups: map[string]*heard{}}
-	c.ControlKey(int16(kmsg.JoinGroup), s.joins)
-	c.ControlKey(int16(kmsg.Heartbeat), s.beats)
+	c.ControlKey(int16(kmsg.JoinGroup), overhear(s.joins))
+	c.ControlKey(int16(kmsg.Heartbeat), overhear(s.beats))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.looking.Go(func() { s.run(ctx) })
@@ -57,8 +57,15 @@ func (s *silent) close() {
 	s.client.Close()
 }
 
-// joins and beats only listen: the library handles the request.
-func (s *silent) joins(r kmsg.Request) (kmsg.Response, error, bool) {
+// overhear makes a control function that hears of a request and leaves it to the library.
+func overhear(hear func(kmsg.Request)) func(kmsg.Request) (kmsg.Response, error, bool) {
+	return func(r kmsg.Request) (kmsg.Response, error, bool) {
+		hear(r)
+		return nil, nil, false
+	}
+}
+
+func (s *silent) joins(r kmsg.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if join, ok := r.(*kmsg.JoinGroupRequest); ok {
@@ -70,10 +77,9 @@ func (s *silent) joins(r kmsg.Request) (kmsg.Response, error, bool) {
 		delete(g.silent, join.MemberID)
 		g.session = max(g.session, time.Duration(join.SessionTimeoutMillis)*time.Millisecond)
 	}
-	return nil, nil, false
 }
 
-func (s *silent) beats(r kmsg.Request) (kmsg.Response, error, bool) {
+func (s *silent) beats(r kmsg.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if beat, ok := r.(*kmsg.HeartbeatRequest); ok {
@@ -81,7 +87,6 @@ func (s *silent) beats(r kmsg.Request) (kmsg.Response, error, bool) {
 			g.beating[beat.MemberID] = struct{}{}
 		}
 	}
-	return nil, nil, false
 }
 
 func (s *silent) run(ctx context.Context) {
