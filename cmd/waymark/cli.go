@@ -30,6 +30,7 @@ type cli struct {
 
 	Parse   parseCmd   `cmd:"" group:"other" help:"Show the text and the structure that the pipeline would take from a file."`
 	Split   splitCmd   `cmd:"" group:"other" help:"Show the chunks that the pipeline would make of a file."`
+	Blobs   blobsCmd   `cmd:"" group:"other" help:"Look after the content of large documents."`
 	Verify  verifyCmd  `cmd:"" group:"other" help:"Compare the store with the log, and repair what differs."`
 	Config  configCmd  `cmd:"" group:"other" help:"Print or check the configuration."`
 	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
@@ -52,6 +53,7 @@ func newCLI() *cli {
 		Topics: topicsCmd{Configuration: newConfigFlags("kafka.brokers", "kafka.topic_prefix", "kafka.partitions", "kafka.replication")},
 		Parse:  parseCmd{readFlags: readFlags{Configuration: newConfigFlags("limits.parse_time")}},
 		Split:  splitCmd{readFlags{Configuration: newConfigFlags("splitting.mode", "splitting.tokens", "splitting.overlap", "splitting.parent_tokens", "limits.parse_time", "limits.chunks")}},
+		Blobs:  blobsCmd{Collect: blobsCollectCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "blobs.url")}},
 		Verify: verifyCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "store.kind", "store.path", "embedding.kind", "delivery.removal_delay")},
 		Config: configCmd{
 			Print:    configPrintCmd{Configuration: newConfigFlags(allKeys()...)},

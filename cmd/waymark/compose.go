@@ -8,6 +8,7 @@ import (
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/embedded"
+	"github.com/waymarkhq/waymark/rag/blob"
 	"github.com/waymarkhq/waymark/verify"
 )
 
@@ -53,6 +54,11 @@ func (nodeRuntime) serve(ctx context.Context, no node.Options, o ServeOptions) e
 // Verify compares the store with the document rows.
 func (nodeRuntime) Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error) {
 	return node.Verify(ctx, node.VerifyOptions{Config: cfg, Repair: o.Repair, Progress: o.Progress, Log: o.Log})
+}
+
+// CollectBlobs deletes blobs that nothing refers to.
+func (nodeRuntime) CollectBlobs(ctx context.Context, cfg *config.Config, o CollectOptions) (blob.Collected, error) {
+	return node.CollectBlobs(ctx, node.CollectOptions{Config: cfg, DryRun: o.DryRun, Log: o.Log})
 }
 
 // PlanTopics compares the plan with the cluster.

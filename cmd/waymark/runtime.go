@@ -7,6 +7,7 @@ import (
 
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/rag/blob"
 	"github.com/waymarkhq/waymark/verify"
 )
 
@@ -24,6 +25,8 @@ type Runtime interface {
 	ApplyTopics(ctx context.Context, cfg *config.Config) ([]kafka.Difference, error)
 	// Verify compares the store with the document rows, and with o.Repair mends what is safe.
 	Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error)
+	// CollectBlobs deletes what the blob store has and nothing refers to.
+	CollectBlobs(ctx context.Context, cfg *config.Config, o CollectOptions) (blob.Collected, error)
 }
 
 // ServeOptions of one run.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/rag/blob"
 	"github.com/waymarkhq/waymark/verify"
 )
 
@@ -19,6 +20,7 @@ type fakeRuntime struct {
 	differences []kafka.Difference
 	topicsErr   error
 	report      verify.Report
+	blobs       blob.Collected
 
 	cfg      *config.Config
 	roles    []string
@@ -58,6 +60,11 @@ func (f *fakeRuntime) Run(ctx context.Context, cfg *config.Config, roles []strin
 
 func (f *fakeRuntime) Broker(ctx context.Context, cfg *config.Config, o ServeOptions) error {
 	return f.serve(ctx, "broker", cfg, o)
+}
+
+func (f *fakeRuntime) CollectBlobs(_ context.Context, cfg *config.Config, o CollectOptions) (blob.Collected, error) {
+	f.what, f.cfg = "collect", cfg
+	return f.blobs, nil
 }
 
 func (f *fakeRuntime) PlanTopics(_ context.Context, cfg *config.Config) ([]kafka.Difference, error) {

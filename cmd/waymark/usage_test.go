@@ -44,7 +44,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 
 func TestEveryCommandOfTheInterfaceExists(t *testing.T) {
 	have := strings.Join(commands(t), ",")
-	want := "up,run,broker,topics,topics plan,topics apply,ingest,delete,status,search,dlq,dlq list,dlq show,dlq replay,dlq discard,dlq export,parse,split,verify,config,config print,config validate,version"
+	want := "up,run,broker,topics,topics plan,topics apply,ingest,delete,status,search,dlq,dlq list,dlq show,dlq replay,dlq discard,dlq export,parse,split,blobs,blobs collect,verify,config,config print,config validate,version"
 	if have != want {
 		t.Errorf("got  %s\nwant %s", have, want)
 	}

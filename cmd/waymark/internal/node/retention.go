@@ -125,6 +125,9 @@ func (l *lagReader) unread(group, topic string) (map[int32]int64, error) {
 		return nil, err
 	}
 	offsets, err := l.admin.ListConsumerGroupOffsets(group, map[string][]int32{topic: partitions})
+	if errors.Is(err, sarama.ErrGroupIDNotFound) { // nobody has read anything yet, or the offsets are lost
+		offsets, err = &sarama.OffsetFetchResponse{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
