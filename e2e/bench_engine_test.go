@@ -165,6 +165,69 @@ func BenchmarkTableOfMessageIDs(b *testing.B) {
 	}
 }
 
+// BenchmarkTakeoverOfALargeTable kills one of two pods of the chunker whose table has rows of 200,000 message ids (or E2E_IDS),
+// and reports how long it takes until every partition has a new committed offset: with kafka.standby and without. The
+// session timeout is part of it.
+func BenchmarkTakeoverOfALargeTable(b *testing.B) {
+	n := 200_000
+	if s := os.Getenv("E2E_IDS"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, standby := range []bool{false, true} {
+		b.Run(fmt.Sprintf("standby=%t", standby), func(b *testing.B) {
+			for b.Loop() {
+				took, rss := takeover(b, n, standby)
+				b.ReportMetric(took.Seconds(), "s-to-take-over")
+				b.ReportMetric(rss, "RSS-MB")
+			}
+		})
+	}
+}
+
+func takeover(b *testing.B, rows int, standby bool) (took time.Duration, rss float64) {
+	p := newPods(b)
+	p.startBroker()
+	fillChunkerTable(b, p.broker, rows)
+	p.env = append(p.env, fmt.Sprintf("WAYMARK_KAFKA_STANDBY=%t", standby))
+	first := p.watched("first")
+	first.health.waitReady()
+	second := p.watched("second")
+	second.health.waitReady()
+	c, err := kgo.NewClient(kgo.SeedBrokers(p.broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	ctx, stop := context.WithCancel(b.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ctx.Err() == nil; i++ { // a delete of an unknown document: the cheapest record there is
+			c.Produce(ctx, &kgo.Record{Topic: "waymark.documents", Key: fmt.Appendf(nil, "doc-%d", i), Partition: int32(i % partitionsOfBroker)}, nil)
+			pause(5 * time.Millisecond)
+		}
+	}()
+	advance := func(from map[int32]int64) error {
+		for part, offset := range committed(b, c, "waymark-chunker", "waymark.documents") {
+			if offset <= from[part] {
+				return fmt.Errorf("partition %d stands at %d", part, offset)
+			}
+		}
+		return nil
+	}
+	eventually(b, "commits everywhere", func() error { return advance(map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}) })
+	first.kill(9)
+	began, from := time.Now(), committed(b, c, "waymark-chunker", "waymark.documents")
+	eventually(b, "new commits everywhere", func() error { return advance(from) })
+	took = time.Since(began)
+	stop()
+	<-ended
+	return took, residentMB(b, second.cmd.Process.Pid)
+}
+
 func fillChunkerTable(b *testing.B, broker string, n int) {
 	b.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.MaxBufferedRecords(50_000))

@@ -55,12 +55,21 @@ type encodedRow struct {
 // load returns the row of a key and its bytes, nil if it has none. A row that cannot be decoded counts as none and is
 // rebuilt; one in a newer format is an error (an outage of this pod).
 func (s *rowStore) load(key string) (row any, raw []byte, err error) {
-	b, err := s.st.Get(key)
+	b, err := s.raw(key)
 	if err != nil {
-		return nil, nil, stage.Outage("local_store", 0, fmt.Errorf("reading the row of %q: %w", key, err))
+		return nil, nil, err
 	}
 	row, err = s.decode(key, b)
 	return row, b, err
+}
+
+// raw is the stored row of a key; nil if it has none.
+func (s *rowStore) raw(key string) ([]byte, error) {
+	b, err := s.st.Get(key)
+	if err != nil {
+		return nil, stage.Outage("local_store", 0, fmt.Errorf("reading the row of %q: %w", key, err))
+	}
+	return b, nil
 }
 
 func (s *rowStore) read(key string) (any, error) {
@@ -99,20 +108,27 @@ func (s *rowStore) write(r encodedRow, ack func(int64, error)) {
 	key := string(r.out.Key)
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	current, raw, err := s.load(key)
+	raw, err := s.raw(key)
 	if err != nil {
 		ack(0, err)
 		return
 	}
-	if mutant.Active == mutant.RowNotWrittenAgain && current != nil && s.table.same(raw, r.out.Value) {
+	if mutant.Active == mutant.RowNotWrittenAgain && raw != nil && s.table.same(raw, r.out.Value) {
 		ack(0, nil)
 		return
 	}
-	if current != nil && !bytes.Equal(raw, r.base) {
-		r.row = s.table.merge(current, r.row)
-		if r.out, err = s.output(key, r.row); err != nil {
+	if !bytes.Equal(raw, r.base) { // the usual row is not decoded a second time
+		current, err := s.decode(key, raw)
+		if err != nil {
 			ack(0, err)
 			return
+		}
+		if current != nil {
+			r.row = s.table.merge(current, r.row)
+			if r.out, err = s.output(key, r.row); err != nil {
+				ack(0, err)
+				return
+			}
 		}
 	}
 	s.put(key, r.row, r.out, ack)
