@@ -162,6 +162,18 @@ func (b *batcher) run() {
 func (b *batcher) work(batch []batched) {
 	todo := [][]batched{batch}
 	tries := map[*flight]int{}
+	held := map[string]struct{}{}
+	defer func() { // also where the partition was lost: it is somebody else's then
+		for dependency := range held {
+			b.p.r.outages.over(dependency)
+		}
+	}()
+	pause := func(err error, class stage.Class, n int) bool {
+		if class == stage.ClassOutage {
+			held[outageOf(err)] = struct{}{}
+		}
+		return b.p.pause(err, class, n)
+	}
 	for waits := 1; len(todo) > 0; {
 		part := todo[0]
 		if !b.p.session.alive() {
@@ -176,7 +188,7 @@ func (b *batcher) work(batch []batched) {
 				todo = halve(todo)
 			case b.giveUp(part[0], err, 1):
 				todo = todo[1:]
-			case !b.p.pause(err, stage.ClassOutage, waits):
+			case !pause(err, stage.ClassOutage, waits):
 				abandonBatches(todo)
 				return
 			default:
@@ -205,7 +217,7 @@ func (b *batcher) work(batch []batched) {
 				continue
 			}
 		}
-		if !b.p.pause(err, class, waits) {
+		if !pause(err, class, waits) {
 			abandonBatches(todo)
 			return
 		}

@@ -319,6 +319,30 @@ func TestBatchThatWaitsInsideItsHandlerIsAnOutage(t *testing.T) {
 	}
 }
 
+// Whoever loses a partition while a dependency is away has no outage any more: it is the next owner's.
+func TestOutageGoesWithThePartition(t *testing.T) {
+	w := newWorld(t)
+	g := group(t,
+		engine.Batch(in, engine.BatchOptions{MaxMessages: 10, MaxBytes: 1 << 20, Linger: time.Millisecond},
+			func(_ context.Context, b stage.Batch[string, counts]) (res stage.BatchResult[counts]) {
+				res.Errors = map[int]error{}
+				for i := range b.Messages {
+					res.Errors[i] = stage.Outage("store", 0, errors.New("refused"))
+				}
+				return res
+			}),
+		engine.Table(countsCodec{}, mergeCounts))
+	env, registry := w.env("a"), prometheus.NewRegistry()
+	env.Metrics = engine.NewMetrics(registry)
+	stop := w.runIn(env, g)
+	w.send("k", "1")
+	kafkatest.Wait(t, "the outage", func() bool { return gauge(t, registry, "waymark_outage") == 1 })
+	stop()
+	if n := gauge(t, registry, "waymark_outage"); n != 0 {
+		t.Errorf("%v outages without a partition", n)
+	}
+}
+
 func TestBatch(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
