@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/mutant"
@@ -207,6 +209,20 @@ func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission
 	return c.chunks(ctx, subject, s, d)
 }
 
+// languageKey is the key of the metadata that holds a document's language.
+const languageKey = "lang"
+
+// withLanguage adds the language that was told from the text, unless the sender has named one or there is no room.
+func withLanguage(m rag.Metadata, code string) rag.Metadata {
+	named := func(pair string) bool { return strings.HasPrefix(pair, languageKey+"=") }
+	if code == "" || len(m) >= rag.MaxMetadata || slices.ContainsFunc(m, named) {
+		return m
+	}
+	with := append(slices.Clone(m), languageKey+"="+code)
+	slices.Sort(with)
+	return with
+}
+
 // manyChunks are too many to be held in memory at once as records.
 const manyChunks = 512
 
@@ -216,16 +232,17 @@ func (c *Chunker) chunks(ctx context.Context, subject rag.Subject, s submission,
 	if title == "" {
 		title = d.Title
 	}
+	metadata := withLanguage(s.doc.Metadata, d.Language)
 	each := func(ctx context.Context, yield func(stage.Output) error) error {
 		if err := d.Texts(ctx, func(i int, text string) error {
 			p := d.Pieces[i]
 			return yield(c.Topics.Chunks.Record(chunkKey(c.Model, c.ModelSettings, text), rag.Chunk{Subject: subject, Index: i, Count: len(d.Pieces),
-				Text: text, Start: p.Start, End: p.End, Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Heading: p.Heading, Page: p.Page}))
+				Text: text, Start: p.Start, End: p.End, Title: title, Source: s.doc.Source, Metadata: metadata, Heading: p.Heading, Page: p.Page}))
 		}); err != nil {
 			return err
 		}
 		if err := yield(c.Topics.Progress.Record(subject.DocumentID, rag.Progress{Kind: rag.ProgressManifest, Subject: subject, At: now, Count: len(d.Pieces),
-			ContentIdentity: rag.ContentIdentity(s.hash, c.Settings), Title: title, Source: s.doc.Source, Metadata: s.doc.Metadata, Warnings: bounded(d.Warnings)})); err != nil {
+			ContentIdentity: rag.ContentIdentity(s.hash, c.Settings), Title: title, Source: s.doc.Source, Metadata: metadata, Warnings: bounded(d.Warnings)})); err != nil {
 			return err
 		}
 		return yield(c.Topics.event(StageChunker, subject, rag.StatusChunked, now, len(d.Pieces), nil))

@@ -16,12 +16,13 @@ import (
 
 	"github.com/waymarkhq/waymark/internal/fault"
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/language"
 	"github.com/waymarkhq/waymark/rag/parse"
 	"github.com/waymarkhq/waymark/rag/split"
 )
 
-// Version of the rules, by which a text is cut into windows. A change that gives any document other chunks changes it.
-const Version = "read/1"
+// Version of the rules, by which a text is cut into windows and its language told. A change that gives any document other chunks changes it.
+const Version = "read/1;" + language.Version
 
 // Limits that are constants.
 const (
@@ -94,6 +95,7 @@ func New(o Options) *Reader {
 type Document struct {
 	Type     string
 	Title    string
+	Language string // its code; "" where it cannot be told
 	Warnings []string
 	Pieces   []split.Piece
 	Bytes    int64 // of the extracted text
@@ -205,7 +207,7 @@ func (r *Reader) whole(ctx context.Context, in Input) (*Document, error) {
 		return nil, err
 	}
 	body := text.Body
-	return &Document{Type: text.Type, Title: text.Title, Warnings: text.Warnings, Pieces: pieces, Bytes: int64(len(body)),
+	return &Document{Type: text.Type, Title: text.Title, Language: language.Detect(text.Body), Warnings: text.Warnings, Pieces: pieces, Bytes: int64(len(body)),
 		texts: func(_ context.Context, pieces []split.Piece, yield func(int, string) error) error {
 			for i, p := range pieces {
 				if err := yield(i, body[p.Start:p.End]); err != nil {

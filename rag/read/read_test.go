@@ -214,9 +214,9 @@ func TestLargeDocumentsThatAreRefused(t *testing.T) {
 
 func TestTooManyChunks(t *testing.T) {
 	text := prose(3 * window)
-	_, err := newReader(t, read.Options{MaxPieces: 100}).Read(t.Context(), read.Input{Open: read.Bytes([]byte(text)), Size: int64(len(text)), Name: "a.txt"})
+	_, err := newReader(t, read.Options{MaxPieces: 50}).Read(t.Context(), read.Input{Open: read.Bytes([]byte(text)), Size: int64(len(text)), Name: "a.txt"})
 	var se *split.Error
-	if !errors.As(err, &se) || se.Reason != rag.ReasonTooManyChunks || !strings.Contains(se.Message, "100") {
+	if !errors.As(err, &se) || se.Reason != rag.ReasonTooManyChunks || !strings.Contains(se.Message, "50") {
 		t.Errorf("error %v", err)
 	}
 }

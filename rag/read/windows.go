@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/language"
 	"github.com/waymarkhq/waymark/rag/parse"
 	"github.com/waymarkhq/waymark/rag/split"
 )
@@ -40,6 +41,9 @@ func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Doc
 			d.Pieces = append(d.Pieces, p)
 		}
 		d.Warnings = append(d.Warnings, warnings...)
+		if d.Language == "" {
+			d.Language = language.Detect(string(window[:min(len(window), languageBytes)]))
+		}
 		return nil
 	})
 	if err != nil {
@@ -50,6 +54,9 @@ func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Doc
 	}
 	return d, nil
 }
+
+// languageBytes of a window are looked at to tell its language.
+const languageBytes = 64 << 10
 
 // cutWindow cuts one window; a blank one has no pieces.
 func (r *Reader) cutWindow(ctx context.Context, window []byte) ([]split.Piece, []string, error) {
