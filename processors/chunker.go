@@ -232,7 +232,7 @@ func (c *Chunker) chunks(ctx context.Context, subject rag.Subject, s submission,
 	if title == "" {
 		title = d.Title
 	}
-	metadata := withLanguage(s.doc.Metadata, d.Language)
+	metadata := s.doc.Metadata.WithDefault("lang", d.Language)
 	each := func(ctx context.Context, yield func(stage.Output) error) error {
 		if err := d.Texts(ctx, func(i int, text string) error {
 			p := d.Pieces[i]

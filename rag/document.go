@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -73,6 +75,17 @@ func NewMetadata(pairs map[string]string) Metadata {
 	}
 	sort.Strings(m)
 	return m
+}
+
+// WithDefault is the metadata with a value for key where the sender gave none. An empty value, or metadata that are full, add nothing.
+func (m Metadata) WithDefault(key, value string) Metadata {
+	has := slices.ContainsFunc(m, func(pair string) bool { return strings.HasPrefix(pair, key+"=") })
+	if value == "" || has || len(m) >= MaxMetadata {
+		return m
+	}
+	more := append(slices.Clone(m), key+"="+value)
+	sort.Strings(more)
+	return more
 }
 
 // SubmissionHash names what was submitted: put or delete, content, type, title, source and metadata. The same message

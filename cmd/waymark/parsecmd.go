@@ -38,7 +38,7 @@ func (c *parseCmd) Run(ctx context.Context, env *environment) error {
 	case err != nil:
 		return err
 	case env.globals.JSON:
-		return env.writeJSON(parsed{c.File, text.Type, text.Title, language.Detect(text.Body), text.Body, jsonBlocks(text.Blocks), nonNil(text.Warnings)})
+		return env.writeJSON(parsed{c.File, text.Type, text.Title, text.Language, text.Body, jsonBlocks(text.Blocks), nonNil(text.Warnings)})
 	case c.Text:
 		env.console.Printf("%s\n", text.Body)
 		return nil
@@ -93,7 +93,7 @@ func nonNil(s []string) []string {
 
 // about writes what is known of a document as a whole.
 func (e *environment) about(text parse.Text, size string) error {
-	rows := [][2]string{{"type", text.Type}, {"title", text.Title}, {"language", language.Detect(text.Body)}, {"size", fmt.Sprintf("%s, %s of text", size, plural(len(text.Body), "byte"))}}
+	rows := [][2]string{{"type", text.Type}, {"title", text.Title}, {"language", text.Language}, {"size", fmt.Sprintf("%s, %s of text", size, plural(len(text.Body), "byte"))}}
 	for _, w := range text.Warnings {
 		rows = append(rows, [2]string{"warning", w})
 	}

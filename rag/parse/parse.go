@@ -64,6 +64,7 @@ type Text struct {
 	Body     string
 	Blocks   []rag.Block
 	Warnings []string // sentences for people about what was guessed, replaced or left out
+	Language string   // ISO 639-1 code of what most of it is written in; "" where that is not clear, or for machines
 	Type     string   // one of the Type constants, or the media type of what an external program has read
 }
 
@@ -242,6 +243,9 @@ func (p *Parser) checked(ctx context.Context, text Text, err error) (Text, error
 		return Text{}, reject(rag.ReasonNoText, "there is no text in the document (%s)", text.Type)
 	case len(text.Body) > p.limits.Text:
 		return Text{}, errTextLimit(p.limits.Text)
+	}
+	if !noLanguage[text.Type] {
+		text.Language = languageOf(text.Body)
 	}
 	return text, nil
 }

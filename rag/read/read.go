@@ -95,7 +95,7 @@ func New(o Options) *Reader {
 type Document struct {
 	Type     string
 	Title    string
-	Language string // its code; "" where it cannot be told
+	Language string // as parse.Text.Language
 	Warnings []string
 	Pieces   []split.Piece
 	Bytes    int64 // of the extracted text
@@ -207,7 +207,7 @@ func (r *Reader) whole(ctx context.Context, in Input) (*Document, error) {
 		return nil, err
 	}
 	body := text.Body
-	return &Document{Type: text.Type, Title: text.Title, Language: language.Detect(text.Body), Warnings: text.Warnings, Pieces: pieces, Bytes: int64(len(body)),
+	return &Document{Type: text.Type, Title: text.Title, Language: text.Language, Warnings: text.Warnings, Pieces: pieces, Bytes: int64(len(body)),
 		texts: func(_ context.Context, pieces []split.Piece, yield func(int, string) error) error {
 			for i, p := range pieces {
 				if err := yield(i, body[p.Start:p.End]); err != nil {

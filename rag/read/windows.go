@@ -25,7 +25,7 @@ var errNotUTF8 = errors.New("the text is not UTF-8 as it stands")
 func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Document, error) {
 	d := &Document{Type: parse.TypePlain, Bytes: in.Size, Warnings: warnings}
 	err := r.eachWindow(ctx, in, func(start int, window []byte) error {
-		pieces, warnings, err := r.cutWindow(ctx, window)
+		pieces, text, err := r.cutWindow(ctx, window)
 		if err != nil {
 			return err
 		}
@@ -40,10 +40,10 @@ func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Doc
 			}
 			d.Pieces = append(d.Pieces, p)
 		}
-		d.Warnings = append(d.Warnings, warnings...)
 		if d.Language == "" {
-			d.Language = language.Detect(string(window[:min(len(window), languageBytes)]))
+			d.Language = text.Language
 		}
+		d.Warnings = append(d.Warnings, text.Warnings...)
 		return nil
 	})
 	if err != nil {
@@ -59,18 +59,18 @@ func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Doc
 const languageBytes = 64 << 10
 
 // cutWindow cuts one window; a blank one has no pieces.
-func (r *Reader) cutWindow(ctx context.Context, window []byte) ([]split.Piece, []string, error) {
+func (r *Reader) cutWindow(ctx context.Context, window []byte) ([]split.Piece, parse.Text, error) {
 	if !utf8.Valid(window) {
-		return nil, nil, errNotUTF8
+		return nil, parse.Text{}, errNotUTF8
 	}
 	if len(bytes.TrimFunc(window, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) })) == 0 {
-		return nil, nil, nil
+		return nil, parse.Text{}, nil
 	}
 	text, pieces, err := r.cut(ctx, parse.Input{Content: window, DeclaredType: "text/plain; charset=utf-8"})
 	if err == nil && len(text.Body) != len(window) {
 		err = errNotUTF8
 	}
-	return pieces, text.Warnings, err
+	return pieces, text, err
 }
 
 // eachWindow gives the windows of a text with their places, and reads to the end, where a blob is verified.
