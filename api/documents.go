@@ -278,6 +278,8 @@ func (s *Server) documentCalls(api huma.API) {
 		description: lines(
 			"The body is the document; the Content-Type is its type. None, application/octet-stream and application/x-www-form-urlencoded mean that nobody said: the type is then guessed from the bytes.",
 			"",
+			"Where there is a blob store, what is above 256 KiB goes there as it comes in, up to the setting limits.document_bytes (128 MiB); without one, a document may have 8 MiB.",
+			"",
 			"The id is everything after `/v1/documents/`, percent-decoded once. Slashes may stand as they are or as `%2F`; both name the same document. `%`, `?` and `#` must be encoded, and so must `.` or `..` between slashes where the client would resolve them."),
 	}, s.putDocument)
 	register(api, call{
