@@ -44,6 +44,7 @@ func newProject(t *testing.T, name string, args ...string) *project {
 	kafka, store := p.port(), p.port()
 	p.broker, p.store = "localhost:"+kafka, "http://127.0.0.1:"+store
 	p.env = []string{"COMPOSE_PROJECT_NAME=" + name, "WAYMARK_FILES=prebuilt", "WAYMARK_PORT=" + p.port(), "KAFKA_PORT=" + kafka, "WEAVIATE_PORT=" + store, "KAFKA_PORT_2=" + p.port(), "KAFKA_PORT_3=" + p.port()}
+	p.compose("down", "--volumes", "--timeout", "2") // of a run that was ended before it could
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s", lastLines(p.compose("logs", "--no-color", "--tail", "15"), 200))
