@@ -50,7 +50,7 @@ func (e *AccessError) Error() string {
 	for i, a := range e.Missing {
 		lines[i] = a.String()
 	}
-	return "this user is not authorized by Kafka for what it needs: " + strings.Join(lines, ", ")
+	return "Kafka does not allow this user what it needs; it is not authorized for: " + strings.Join(lines, ", ")
 }
 
 // CheckAccess asks the cluster whether this process has the rights; nothing is read or written for it. Brokers that do not
