@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/waymarkhq/waymark/rag"
-	"github.com/waymarkhq/waymark/rag/language"
 	"github.com/waymarkhq/waymark/rag/parse"
 	"github.com/waymarkhq/waymark/rag/split"
 )
@@ -54,9 +53,6 @@ func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Doc
 	}
 	return d, nil
 }
-
-// languageBytes of a window are looked at to tell its language.
-const languageBytes = 64 << 10
 
 // cutWindow cuts one window; a blank one has no pieces.
 func (r *Reader) cutWindow(ctx context.Context, window []byte) ([]split.Piece, parse.Text, error) {
