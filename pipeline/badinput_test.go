@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/IBM/sarama"
-
 	"github.com/waymarkhq/waymark/codecs"
 	"github.com/waymarkhq/waymark/engine"
 	"github.com/waymarkhq/waymark/kafka"
@@ -188,10 +186,9 @@ func TestUnreadableRecordsOnOwnTopics(t *testing.T) {
 // forwarded, and served once.
 func TestRecordsOfAnotherPartitioner(t *testing.T) {
 	w := inFullSize(t)
-	conf, err := w.cfg.Sarama(func(s *sarama.Config) { s.Producer.Partitioner = sarama.NewManualPartitioner })
+	p, err := kafka.NewProducer(w.cfg, kafka.ProducerOptions{Limits: map[string]int{w.topics.Documents: kafka.MaxDocumentBytes}})
 	check(t, err)
-	p, err := sarama.NewSyncProducer(w.cfg.Brokers, conf)
-	check(t, err)
+	acks := make(chan error, 3*partitions)
 	strays := 0
 	for i := range 3 * partitions {
 		id := fmt.Sprint("doc-", i)
@@ -199,9 +196,11 @@ func TestRecordsOfAnotherPartitioner(t *testing.T) {
 		if to != kafka.PartitionOf([]byte(id), partitions) {
 			strays++
 		}
-		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: w.topics.Documents, Partition: to, Key: sarama.StringEncoder(id),
-			Value: sarama.StringEncoder(`{"text":"It came from elsewhere."}`), Headers: []sarama.RecordHeader{{Key: []byte("message-id"), Value: []byte("m")}}})
-		check(t, err)
+		r := kafka.Record{Topic: w.topics.Documents, Key: []byte(id), Value: []byte(`{"text":"It came from elsewhere."}`), Headers: []kafka.Header{header("message-id", "m")}}
+		check(t, p.SendTo(t.Context(), to, r, func(_ int32, _ int64, err error) { acks <- err }))
+	}
+	for range 3 * partitions {
+		check(t, kafkatest.Receive(t, "an acknowledgement", acks))
 	}
 	check(t, p.Close())
 	served := w.neighbours("beside")
