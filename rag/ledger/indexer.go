@@ -98,6 +98,10 @@ func (c *change) hear() {
 // the limit of a record, and one that cannot be written stops its partition.
 const MaxInWork = 10_000
 
+// wordyInWork is the number of versions in work above which their failures have no sentence: ten thousand of a kilobyte
+// would not fit.
+const wordyInWork = 1_000
+
 // bound ends the earliest version in work where there are too many: the later ones are what will be served.
 func (c *change) bound() {
 	if len(c.row.Work) <= MaxInWork {
@@ -193,6 +197,9 @@ func (c *change) retry() {
 		return
 	}
 	w.Attempt, w.RetryCause, w.Failure = c.p.Attempt+1, c.cause, c.p.Failure
+	if len(c.row.Work) > wordyInWork {
+		w.Failure = inShort(w.Failure)
+	}
 	w.RetryDue = c.p.At.Add(c.settings.backoff(w.Attempt))
 	if w.FirstFailed.IsZero() {
 		w.FirstFailed = c.p.At

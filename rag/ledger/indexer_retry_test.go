@@ -253,6 +253,12 @@ func TestTooManyVersionsInWork(t *testing.T) {
 	if len(row.Work) != ledger.MaxInWork || row.Work[p.Revision].Count != 1 {
 		t.Errorf("%d versions in work, the new one: %+v", len(row.Work), row.Work[p.Revision])
 	}
+	again := rag.Revision{Version: 9_000}
+	p = verdict(again, rag.StatusRetrying, 0)
+	p.MessageID, p.Failure.Message = "m9000", "a sentence"
+	if w := ledger.ApplyProgress(row, p, 8, noon, settings).Work[again]; w.Failure.Reason != "hiccup" || w.Failure.Message != "" || p.Failure.Message == "" {
+		t.Errorf("with so many in work a failure is kept as %+v", w.Failure)
+	}
 	words := ledger.Say("d", row, 7)
 	if len(words) != 1 || words[0].Subject.MessageID != "m1" || words[0].Letter != ledger.LetterDead || words[0].Failure.Reason != rag.ReasonTooManyVersions {
 		t.Errorf("said %+v", words)

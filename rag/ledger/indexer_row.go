@@ -55,12 +55,18 @@ func (f Final) wordy() bool {
 
 func (f Final) inShort() Final {
 	f.Warnings = nil
-	if f.Failure != nil {
-		short := *f.Failure
-		short.Message = ""
-		f.Failure = &short
-	}
+	f.Failure = inShort(f.Failure)
 	return f
+}
+
+// inShort is a failure without its sentence.
+func inShort(f *rag.Failure) *rag.Failure {
+	if f == nil {
+		return nil
+	}
+	short := *f
+	short.Message = ""
+	return &short
 }
 
 // FirstDue is the removal that may run first, with its time; of those with the same time the one with the lower revision,
