@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/language"
 	"github.com/waymarkhq/waymark/rag/parse/external"
 	"github.com/waymarkhq/waymark/rag/parse/flow"
 	"github.com/waymarkhq/waymark/rag/parse/pdf"
@@ -64,7 +65,7 @@ type Text struct {
 	Body     string
 	Blocks   []rag.Block
 	Warnings []string // sentences for people about what was guessed, replaced or left out
-	Language string   // ISO 639-1 code of what most of it is written in; "" where that is not clear, or for machines
+	Language string   // code of ISO 639 as package language tells it; "" where it cannot, and for types that machines write
 	Type     string   // one of the Type constants, or the media type of what an external program has read
 }
 
@@ -245,7 +246,7 @@ func (p *Parser) checked(ctx context.Context, text Text, err error) (Text, error
 		return Text{}, errTextLimit(p.limits.Text)
 	}
 	if !noLanguage[text.Type] {
-		text.Language = languageOf(text.Body)
+		text.Language = language.Detect(text.Body)
 	}
 	return text, nil
 }
