@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test e2e e2e-native e2e-compose chart lint fmt generate bench bench-kafka fuzz eval faults chaos soak cover mutants vuln clean
+.PHONY: help build run test e2e e2e-native e2e-compose chart lint fmt generate bench bench-kafka fuzz eval f1 parse-speed faults chaos soak cover mutants vuln clean
 
 help: ## this list
 	@echo "make TARGET [PKG=./some/package/...]"
@@ -54,6 +54,9 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each
 
 f1: ## how much of the text the parsers find beside pdftotext, pandoc and LibreOffice: the table of docs/formats.md
 	@WAYMARK_F1=1 go test -count=1 -run '^TestF1AgainstReferences$$' -v ./rag/parse | grep -E '^\||FAIL|needed'
+
+parse-speed: ## what parsing large files takes beside pdftotext, pandoc and LibreOffice (FILES=pattern, such as *.pdf)
+	@PARSE_SPEED='$(or $(FILES),*)' go test -count=1 -run '^TestSpeedBesideTools$$' -v ./rag/parse | grep -E '^\||FAIL|speed_test'
 
 faults: ## every row of the fault matrix in its full length, about 20 minutes
 	@tools/chaos faults
