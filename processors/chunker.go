@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/mutant"
@@ -207,20 +205,6 @@ func (c *Chunker) process(ctx context.Context, subject rag.Subject, s submission
 		return verdict(f), nil
 	}
 	return c.chunks(ctx, subject, s, d)
-}
-
-// languageKey is the key of the metadata that holds a document's language.
-const languageKey = "lang"
-
-// withLanguage adds the language that was told from the text, unless the sender has named one or there is no room.
-func withLanguage(m rag.Metadata, code string) rag.Metadata {
-	named := func(pair string) bool { return strings.HasPrefix(pair, languageKey+"=") }
-	if code == "" || len(m) >= rag.MaxMetadata || slices.ContainsFunc(m, named) {
-		return m
-	}
-	with := append(slices.Clone(m), languageKey+"="+code)
-	slices.Sort(with)
-	return with
 }
 
 // manyChunks are too many to be held in memory at once as records.

@@ -188,20 +188,3 @@ func TestWhatIsBelowTheLatestIsOld(t *testing.T) {
 		t.Errorf("an old record gives %v and the row %+v", told(t, res.Outputs), res.Row)
 	}
 }
-
-func TestTheLanguageIsMetadata(t *testing.T) {
-	text := "The river rises in the mountains and flows to the north until it comes to the sea."
-	for _, tc := range []struct{ text, metadata, want string }{
-		{text, ``, "[lang=en]"},
-		{text, `,"metadata":{"a":1,"z":2}`, "[a=1 lang=en z=2]"},
-		{text, `,"metadata":{"lang":"en-GB"}`, "[lang=en-GB]"}, // the sender knows better
-		{"12 13 14", `,"metadata":{"a":1}`, "[a=1]"},
-	} {
-		run := chunkerKit(t, newChunker(), noRow).Run(stagetest.Raw(stage.Record{Topic: "documents", Partition: home([]byte("doc")), Key: []byte("doc"),
-			Value: []byte(`{"id":"doc","text":"` + tc.text + `"` + tc.metadata + `}`)}))
-		chunk, manifest := stagetest.Sent(run, topics.Chunks)[0], stagetest.Sent(run, topics.Progress)[0]
-		if fmt.Sprint(chunk.Metadata) != tc.want || fmt.Sprint(manifest.Metadata) != tc.want {
-			t.Errorf("%s: the metadata are %v, in the manifest %v", tc.metadata, chunk.Metadata, manifest.Metadata)
-		}
-	}
-}
