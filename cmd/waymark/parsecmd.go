@@ -10,8 +10,8 @@ import (
 
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/rag"
-	"github.com/waymarkhq/waymark/rag/language"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/split"
 )
 
 // readFlags say which document a command reads on this machine, without the pipeline.
@@ -33,17 +33,24 @@ func (parseCmd) Help() string {
 
 // Run is called by the parser.
 func (c *parseCmd) Run(ctx context.Context, env *environment) error {
-	text, _, err := c.read(ctx, env)
+	return c.read(env, func(_ *config.Config, parser *parse.Parser, in parse.Input) error {
+		text, err := parser.Parse(ctx, in)
+		if err != nil {
+			return err
+		}
+		return c.show(env, text)
+	})
+}
+
+func (c *parseCmd) show(env *environment, text parse.Text) error {
 	switch {
-	case err != nil:
-		return err
 	case env.globals.JSON:
 		return env.writeJSON(parsed{c.File, text.Type, text.Title, text.Language, text.Body, jsonBlocks(text.Blocks), nonNil(text.Warnings)})
 	case c.Text:
 		env.console.Printf("%s\n", text.Body)
 		return nil
 	}
-	if err := env.about(text, plural(len(text.Blocks), "block")); err != nil {
+	if err := env.about(text.Type, text.Title, text.Language, text.Warnings, len(text.Body), plural(len(text.Blocks), "block")); err != nil {
 		return err
 	}
 	for _, b := range text.Blocks {
@@ -92,9 +99,9 @@ func nonNil(s []string) []string {
 }
 
 // about writes what is known of a document as a whole.
-func (e *environment) about(text parse.Text, size string) error {
-	rows := [][2]string{{"type", text.Type}, {"title", text.Title}, {"language", text.Language}, {"size", fmt.Sprintf("%s, %s of text", size, plural(len(text.Body), "byte"))}}
-	for _, w := range text.Warnings {
+func (e *environment) about(kind, title, language string, warnings []string, bytes int, size string) error {
+	rows := [][2]string{{"type", kind}, {"title", title}, {"language", language}, {"size", fmt.Sprintf("%s, %s of text", size, plural(bytes, "byte"))}}
+	for _, w := range warnings {
 		rows = append(rows, [2]string{"warning", w})
 	}
 	return e.properties(rows)
@@ -112,35 +119,39 @@ func place(what string, start, end, page int, heading string) string {
 	return s
 }
 
-// read reads the document as the chunker would. A document that cannot be read ends the command as a dead one.
-func (c *readFlags) read(ctx context.Context, env *environment) (parse.Text, *config.Config, error) {
+// read gives the document to work, which reads it with the pipeline's parser. One that cannot be read ends the command as a dead one.
+func (c *readFlags) read(env *environment, work func(*config.Config, *parse.Parser, parse.Input) error) error {
 	cfg, err := env.load(c.Configuration, config.Target{Command: config.CommandClient})
 	if err != nil {
-		return parse.Text{}, nil, err
+		return err
 	}
-	content, err := c.content(env)
+	content, err := c.content(env, cfg.Limits.DocumentBytes)
 	if err != nil {
-		return parse.Text{}, nil, err
+		return err
 	}
 	options := []parse.Option{parse.External(cfg.ParserConfigs()...)}
 	if dir, err := os.UserCacheDir(); err == nil { // without a home nothing is kept
 		options = append(options, parse.CacheDir(filepath.Join(dir, "waymark", "pdfium")))
 	}
-	parser, err := parse.New(parse.Limits{Time: cfg.Limits.ParseTime}, options...)
+	parser, err := parse.New(parse.Limits{Time: cfg.Limits.ParseTime, Input: cfg.Limits.DocumentBytes}, options...)
 	if err != nil {
-		return parse.Text{}, nil, err
+		return err
 	}
 	name := c.File
 	if name == "-" {
 		name = ""
 	}
-	text, err := parser.Parse(ctx, parse.Input{Content: content, DeclaredType: c.Type, Name: filepath.ToSlash(name)})
+	err = work(cfg, parser, parse.Input{Content: content, DeclaredType: c.Type, Name: filepath.ToSlash(name)})
 	closed := parser.Close()
-	var bad *parse.Error
-	if errors.As(err, &bad) {
-		return text, nil, dead(c.File, bad.Reason, bad.Message)
+	var unreadable *parse.Error
+	var unsplit *split.Error
+	switch {
+	case errors.As(err, &unreadable):
+		return dead(c.File, unreadable.Reason, unreadable.Message)
+	case errors.As(err, &unsplit):
+		return dead(c.File, unsplit.Reason, unsplit.Message)
 	}
-	return text, cfg, errors.Join(err, closed)
+	return errors.Join(err, closed)
 }
 
 // dead is how a command ends whose document the pipeline would not serve.
@@ -149,7 +160,7 @@ func dead(file, reason, message string) error {
 }
 
 // content is what the file holds, or standard input; one byte more than what can be read is enough to say so.
-func (c *readFlags) content(env *environment) ([]byte, error) {
+func (c *readFlags) content(env *environment, limit int) ([]byte, error) {
 	in := env.stdin
 	if c.File != "-" {
 		f, err := os.Open(c.File)
@@ -159,7 +170,7 @@ func (c *readFlags) content(env *environment) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	content, err := io.ReadAll(io.LimitReader(in, parse.DefaultInput+1))
+	content, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.File, err)
 	}

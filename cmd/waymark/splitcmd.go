@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/waymarkhq/waymark/cmd/waymark/internal/node"
+	"github.com/waymarkhq/waymark/config"
+	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 )
 
@@ -21,40 +23,45 @@ func (splitCmd) Help() string {
 
 // Run is called by the parser.
 func (c *splitCmd) Run(ctx context.Context, env *environment) error {
-	text, cfg, err := c.read(ctx, env)
-	if err != nil {
-		return err
-	}
-	splitter, err := split.New(node.SplitOptions(cfg))
-	if err != nil {
-		return err
-	}
-	pieces, err := splitter.Split(ctx, text.Body, text.Blocks)
-	var bad *split.Error
-	switch {
-	case errors.As(err, &bad):
-		return dead(c.File, bad.Reason, bad.Message)
-	case err != nil:
-		return err
-	case env.globals.JSON:
-		return env.writeJSON(chunked{c.File, text.Type, text.Title, splitter.Settings(), jsonChunks(text.Body, pieces), nonNil(text.Warnings)})
-	}
-	if err := env.about(text, plural(len(pieces), "chunk")); err != nil {
+	return c.read(env, func(cfg *config.Config, parser *parse.Parser, in parse.Input) error {
+		splitter, err := split.New(node.SplitOptions(cfg))
+		if err != nil {
+			return err
+		}
+		d, err := read.New(node.ReadOptions(cfg, parser, splitter)).Read(ctx, read.Input{Open: read.Bytes(in.Content), Size: int64(len(in.Content)),
+			DeclaredType: in.DeclaredType, Name: in.Name})
+		if err != nil {
+			return err
+		}
+		if env.globals.JSON {
+			chunks, err := jsonChunks(ctx, d)
+			if err != nil {
+				return err
+			}
+			return env.writeJSON(chunked{c.File, d.Type, d.Title, splitter.Settings(), chunks, nonNil(d.Warnings)})
+		}
+		return c.show(ctx, env, d)
+	})
+}
+
+func (c *splitCmd) show(ctx context.Context, env *environment, d *read.Document) error {
+	if err := env.about(d.Type, d.Title, d.Language, d.Warnings, int(d.Bytes), plural(len(d.Pieces), "chunk")); err != nil {
 		return err
 	}
 	end := 0
-	for i, p := range pieces {
-		if p.Parent != (split.Span{}) && (i == 0 || p.Parent != pieces[i-1].Parent) {
+	return d.Texts(ctx, func(i int, text string) error {
+		p := d.Pieces[i]
+		if p.Parent != (split.Span{}) && (i == 0 || p.Parent != d.Pieces[i-1].Parent) {
 			env.console.Printf("\n%s\n", place("parent", p.Parent.Start, p.Parent.End, 0, ""))
 		}
-		what := fmt.Sprintf("chunk %d, %s", i, plural(split.EstimateTokens(text.Body[p.Start:p.End]), "token"))
+		what := fmt.Sprintf("chunk %d, %s", i, plural(split.EstimateTokens(text), "token"))
 		if p.Start < end {
 			what += fmt.Sprintf(", %s repeated", plural(end-p.Start, "byte"))
 		}
 		end = p.End
-		env.console.Printf("\n%s\n%s\n", place(what, p.Start, p.End, p.Page, p.Heading), text.Body[p.Start:p.End])
-	}
-	return nil
+		env.console.Printf("\n%s\n%s\n", place(what, p.Start, p.End, p.Page, p.Heading), text)
+		return nil
+	})
 }
 
 // chunked is the result as JSON.
@@ -84,15 +91,16 @@ type jsonSpan struct {
 	End   int `json:"end"`
 }
 
-func jsonChunks(text string, pieces []split.Piece) []jsonChunk {
-	out := make([]jsonChunk, 0, len(pieces))
-	for i, p := range pieces {
-		s := text[p.Start:p.End]
-		c := jsonChunk{Index: i, Start: p.Start, End: p.End, Tokens: split.EstimateTokens(s), Heading: p.Heading, Page: p.Page, Text: s}
+func jsonChunks(ctx context.Context, d *read.Document) ([]jsonChunk, error) {
+	out := make([]jsonChunk, 0, len(d.Pieces))
+	err := d.Texts(ctx, func(i int, text string) error {
+		p := d.Pieces[i]
+		c := jsonChunk{Index: i, Start: p.Start, End: p.End, Tokens: split.EstimateTokens(text), Heading: p.Heading, Page: p.Page, Text: text}
 		if p.Parent != (split.Span{}) {
 			c.Parent = &jsonSpan{p.Parent.Start, p.Parent.End}
 		}
 		out = append(out, c)
-	}
-	return out
+		return nil
+	})
+	return out, err
 }
