@@ -97,18 +97,17 @@ func recordsOf(t *testing.T, topics ...string) (n int64) {
 	return n
 }
 
-// Row 13: the tables are compacted down to their last records, and what was passed on is deleted, while processes that have
-// lost their local state read the tables again, under load. They come to the same rows as before.
+// Row 13: what was passed on is deleted, and the tables are compacted down to their last records while processes that have
+// lost their local state read them again, under load. They come to the same rows as before.
 func TestCompactedWhileItRecovers(t *testing.T) {
 	needNative(t)
 	needKillable(t, 3)
 	p := newPods(t, "compacted")
-	gateway := p.run("api", "api")
-	worker := p.run("worker", workers...)
+	pods := []*process{p.run("api", "api"), p.run("worker", workers...)}
 	p.waitReady()
-	first := p.startLoad(20, 10*time.Millisecond)
-	first.await(150)
-	m := first.end()
+	l := p.startLoad(20, 10*time.Millisecond)
+	l.await(150)
+	m := l.end()
 	p.check(m)
 
 	var tables []string
@@ -116,50 +115,62 @@ func TestCompactedWhileItRecovers(t *testing.T) {
 		tables = append(tables, "compacted-"+role+"-table")
 	}
 	passed := []string{"compacted.chunks", "compacted.vectors"}
-	alter(t, tables, map[string]string{"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"})
-	alter(t, passed, map[string]string{"segment.ms": "500"})
 	const day = 24 * time.Hour
-	keep := func(lag, retention time.Duration) {
-		alter(t, tables, map[string]string{"min.compaction.lag.ms": fmt.Sprint(lag.Milliseconds())})
-		alter(t, passed, map[string]string{"retention.ms": fmt.Sprint(retention.Milliseconds())})
+	retain := func(d time.Duration) { alter(t, passed, map[string]string{"retention.ms": fmt.Sprint(d.Milliseconds())}) }
+	lag := func(d time.Duration) {
+		alter(t, tables, map[string]string{"min.compaction.lag.ms": fmt.Sprint(d.Milliseconds())})
 	}
-
-	second := p.startLoadOn(m, 20, 20*time.Millisecond, "later")
+	alter(t, tables, map[string]string{"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"})
 	rounds := 2
 	if all() {
 		rounds = 6
 	}
-	for range rounds {
-		worker.signal(syscall.SIGKILL)
-		gateway.signal(syscall.SIGKILL)
-		keep(day, 30*day) // as planned: they would not start otherwise
-		for _, pod := range []*process{worker, gateway} {
-			if err := os.RemoveAll(filepath.Join(p.dir, pod.name)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Truncate(pod.log, 0); err != nil {
-				t.Fatal(err)
-			}
-			if err := pod.launch(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, pod := range []*process{worker, gateway} {
-			pod.awaitOutput(t, "Ready: ") // the topics are checked; the tables are being read
-		}
-		keep(0, time.Second)
-		p.waitReady()
-		second.await(30)
-		eventually(t, "the tables to be compacted, and what was passed on to be deleted", func() error {
-			written, kept := offsetsOf(t, -1, tables...), recordsOf(t, tables...)
-			deleted := offsetsOf(t, -2, passed...)
-			if kept >= written*9/10 || deleted == 0 {
-				return fmt.Errorf("%d of %d rows stand in the tables, %d chunks and vectors are deleted", kept, written, deleted)
+	for round := range rounds {
+		retain(time.Second) // everything was read: only then may retention come to it
+		eventually(t, "what was passed on to be deleted", func() error {
+			if first, next := offsetsOf(t, -2, passed...), offsetsOf(t, -1, passed...); first < next {
+				return fmt.Errorf("%d of %d chunks and vectors are", first, next)
 			}
 			return nil
 		})
-		t.Logf("%d of %d rows stand in the tables, %d of %d chunks and vectors are deleted", recordsOf(t, tables...), offsetsOf(t, -1, tables...),
-			offsetsOf(t, -2, passed...), offsetsOf(t, -1, passed...))
+		retain(30 * day) // as planned: the processes would not start otherwise
+		lag(day)
+		l := p.startLoadOn(m, 20, 20*time.Millisecond, fmt.Sprint("round-", round))
+		l.await(20)
+		for _, pod := range pods {
+			pod.signal(syscall.SIGKILL)
+		}
+		for _, pod := range pods {
+			p.loseState(pod)
+		}
+		for _, pod := range pods {
+			pod.awaitOutput(t, "Ready: ") // the topics were checked; the tables are being read
+		}
+		lag(0)
+		p.waitReady()
+		l.await(30)
+		var written, kept int64
+		eventually(t, "the tables to be compacted", func() error {
+			if written, kept = offsetsOf(t, -1, tables...), recordsOf(t, tables...); kept >= written*9/10 {
+				return fmt.Errorf("%d of %d rows stand in them", kept, written)
+			}
+			return nil
+		})
+		t.Logf("%d of %d rows stand in the tables; %d chunks and vectors were deleted", kept, written, offsetsOf(t, -2, passed...))
+		p.check(l.end())
 	}
-	p.check(second.end())
+}
+
+// loseState starts a process that has ended without its data folder.
+func (p *pods) loseState(pod *process) {
+	p.t.Helper()
+	if err := os.RemoveAll(filepath.Join(p.dir, pod.name)); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Truncate(pod.log, 0); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := pod.launch(); err != nil {
+		p.t.Fatal(err)
+	}
 }
