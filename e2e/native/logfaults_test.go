@@ -116,7 +116,9 @@ func TestCompactedWhileItRecovers(t *testing.T) {
 	}
 	passed := []string{"compacted.chunks", "compacted.vectors"}
 	const day = 24 * time.Hour
-	retain := func(d time.Duration) { alter(t, passed, map[string]string{"retention.ms": fmt.Sprint(d.Milliseconds())}) }
+	retain := func(d time.Duration) {
+		alter(t, passed, map[string]string{"retention.ms": fmt.Sprint(d.Milliseconds())})
+	}
 	lag := func(d time.Duration) {
 		alter(t, tables, map[string]string{"min.compaction.lag.ms": fmt.Sprint(d.Milliseconds())})
 	}
