@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -58,7 +59,7 @@ func TestRows(t *testing.T) {
 			cmd := exec.CommandContext(ctx, binary, "-test.run", "^"+r.test+"$", "-test.v", "-test.timeout", "10m")
 			cmd.Dir = ".." // where its files are
 			cmd.Env = append(os.Environ(), "KAFKA_BROKERS="+strings.Join(suite.brokers.Addrs(), ","), "KAFKA_REPLICATION="+replication(),
-				"WEAVIATE_URL="+w.url, "WEAVIATE_GRPC="+w.grpc, "E2E_SLOW=2", "E2E_FAULTS="+length, "E2E_BINARY="+suite.binary, "E2E_FAULTS_BINARY="+suite.binary)
+				"WEAVIATE_URL="+w.url, "WEAVIATE_GRPC="+w.grpc, "E2E_SLOW="+cmp.Or(os.Getenv("E2E_SLOW"), "2"), "E2E_FAULTS="+length, "E2E_BINARY="+suite.binary, "E2E_FAULTS_BINARY="+suite.binary)
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: "+r.test+" ") {
 				t.Fatalf("%s: %v\n%s", r.test, err, lastLines(string(out), 150))
