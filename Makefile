@@ -22,7 +22,7 @@ e2e: ## scenarios on the best servers that there are: given ones, Docker, native
 	@tools/e2e
 
 e2e-native: ## scenarios on three real Kafka brokers and a real Weaviate, natively: about 5 minutes (ALL=1: everything, 30; RUN=regexp)
-	E2E_BACKEND=$(or $(E2E_BACKEND),native) E2E_NATIVE=$(if $(ALL),all,1) go test -count=1 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/kafkalocal ./e2e/native
+	E2E_BACKEND=$(or $(E2E_BACKEND),native) E2E_NATIVE=$(if $(ALL),all,1) go test -count=1 -p 1 -parallel 3 -timeout 40m $(if $(RUN),-run '$(RUN)') -v ./e2e/kafkalocal ./e2e/native
 
 e2e-compose: ## docker-compose.yml with three brokers, scaled, and killed one service at a time, in images that are built here where none can be pulled
 	e2e/images/build.sh
