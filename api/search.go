@@ -176,6 +176,9 @@ func hit(h sinks.Hit) Hit {
 		Title: c.Title, Source: c.Source, Score: h.Score, Metadata: make(map[string]string, len(c.Metadata)),
 		Start: c.Start, End: c.End, Heading: c.Heading, Page: c.Page,
 	}
+	if p := c.Parent; p != (rag.Parent{}) {
+		out.Parent = &Parent{Text: p.Text, Start: p.Start, End: p.End}
+	}
 	for _, m := range c.Metadata {
 		key, value, _ := strings.Cut(m, "=")
 		out.Metadata[key] = value

@@ -27,6 +27,7 @@ func TestSearchGivesTheChunks(t *testing.T) {
 	world.AddIndexed("a", apitest.Version(6), time.Unix(1, 0), "ice on the harbour", "the ferry waits")
 	c := &world.Searcher.Hits[1].Chunk
 	c.Heading, c.Page, c.Source, c.Metadata = "Winter", 3, "https://example.org", rag.Metadata{"formula=e=mc2", "lang=en"}
+	c.Parent = rag.Parent{Start: 0, End: 33, Text: "ice on the harbour the ferry waits"}
 	s := start(t, api.Config{}, world)
 	var r api.SearchResult
 	s.get("/v1/search?q=ice+%22ferry%22&filter=lang:en&filter=formula:e%3Dmc2&document_id=a").wants(http.StatusOK).decode(&r)
@@ -38,6 +39,9 @@ func TestSearchGivesTheChunks(t *testing.T) {
 		h.Title != "About a" || h.Source != "https://example.org" || h.Start != 18 || h.End != 33 || h.Heading != "Winter" || h.Page != 3 ||
 		h.Score <= 0 || h.Metadata["formula"] != "e=mc2" || h.Metadata["lang"] != "en" {
 		t.Errorf("hit %+v", h)
+	}
+	if p := h.Parent; r.Hits[0].Parent != nil || p == nil || *p != (api.Parent{Text: "ice on the harbour the ferry waits", End: 33}) {
+		t.Errorf("the parents are %+v and %+v", r.Hits[0].Parent, p)
 	}
 	q := world.Searcher.Last()
 	if q.Text != `ice "ferry"` || q.K != 10 || q.Mode != sinks.ModeHybrid || q.DocumentID != "a" || len(q.Vector) == 0 ||

@@ -159,6 +159,14 @@ type Hit struct {
 	End        int               `json:"end" doc:"Byte offset of the first byte after the chunk."`
 	Heading    string            `json:"heading,omitempty"`
 	Page       int               `json:"page,omitempty" doc:"From 1; absent where the format has no pages."`
+	Parent     *Parent           `json:"parent,omitempty" doc:"The larger part around the chunk; absent without splitting.parent_tokens. Chunks of one parent are hits of their own."`
+}
+
+// Parent is the larger part of a text around a chunk.
+type Parent struct {
+	Text  string `json:"text"`
+	Start int    `json:"start" doc:"Byte offset into the extracted UTF-8 text."`
+	End   int    `json:"end" doc:"Byte offset of the first byte after the parent."`
 }
 
 // SearchResult holds the hits, the best first.

@@ -121,6 +121,14 @@ type Hit struct {
 	End        int               `json:"end"`
 	Heading    string            `json:"heading,omitempty"`
 	Page       int               `json:"page,omitempty"`
+	Parent     *Parent           `json:"parent,omitempty"` // nil without splitting.parent_tokens
+}
+
+// Parent is the larger part of a text around a chunk.
+type Parent struct {
+	Text  string `json:"text"`
+	Start int    `json:"start"`
+	End   int    `json:"end"`
 }
 
 // Stats counts what is there. Maps may lack a key where the count is 0.

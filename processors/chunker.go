@@ -218,10 +218,11 @@ func (c *Chunker) chunks(ctx context.Context, subject rag.Subject, s submission,
 	}
 	metadata := s.doc.Metadata.WithDefault("lang", d.Language)
 	each := func(ctx context.Context, yield func(stage.Output) error) error {
-		if err := d.Texts(ctx, func(i int, text string) error {
+		if err := d.Texts(ctx, func(i int, text, parent string) error {
 			p := d.Pieces[i]
 			return yield(c.Topics.Chunks.Record(chunkKey(c.Model, c.ModelSettings, text), rag.Chunk{Subject: subject, Index: i, Count: len(d.Pieces),
-				Text: text, Start: p.Start, End: p.End, Title: title, Source: s.doc.Source, Metadata: metadata, Heading: p.Heading, Page: p.Page}))
+				Text: text, Start: p.Start, End: p.End, Title: title, Source: s.doc.Source, Metadata: metadata, Heading: p.Heading, Page: p.Page,
+				Parent: rag.Parent{Start: p.Parent.Start, End: p.Parent.End, Text: parent}}))
 		}); err != nil {
 			return err
 		}

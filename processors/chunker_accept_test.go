@@ -8,6 +8,8 @@ import (
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/rag/read"
+	"github.com/waymarkhq/waymark/rag/split"
 	"github.com/waymarkhq/waymark/stage"
 	"github.com/waymarkhq/waymark/stage/stagetest"
 )
@@ -186,5 +188,26 @@ func TestWhatIsBelowTheLatestIsOld(t *testing.T) {
 	check(t, err)
 	if len(res.Outputs) != 0 || res.Row != nil {
 		t.Errorf("an old record gives %v and the row %+v", told(t, res.Outputs), res.Row)
+	}
+}
+
+// inOneParent gives the pieces of lines one parent, the whole text.
+type inOneParent struct{ lines }
+
+func (s inOneParent) Split(ctx context.Context, text string, blocks []rag.Block) ([]split.Piece, error) {
+	pieces, err := s.lines.Split(ctx, text, blocks)
+	for i := range pieces {
+		pieces[i].Parent = split.Span{End: len(text)}
+	}
+	return pieces, err
+}
+
+func TestChunksCarryTheirParent(t *testing.T) {
+	c := newChunker()
+	c.Reader = read.New(read.Options{Parser: &fakeParser{}, Splitter: inOneParent{}})
+	for i, chunk := range stagetest.Sent(chunkerKit(t, c, noRow).Run(document("doc", "m1", "one\ntwo")), topics.Chunks) {
+		if chunk.Parent != (rag.Parent{End: 7, Text: "one\ntwo"}) || chunk.Text != []string{"one", "two"}[i] || chunk.Index != i || chunk.Count != 2 {
+			t.Errorf("chunk %d is %+v", i, chunk)
+		}
 	}
 }

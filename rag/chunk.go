@@ -53,6 +53,15 @@ type Chunk struct {
 	Metadata Metadata
 	Heading  string // breadcrumb of headings, "" if none
 	Page     int    // 1-based, 0 if the format has none
+	Parent   Parent
+}
+
+// Parent is the larger slice [Start:End] of the extracted text around a chunk that is worth reading with it. The zero Parent is
+// none.
+type Parent struct {
+	Start int
+	End   int
+	Text  string
 }
 
 // Vector is a chunk with its embedding.

@@ -49,7 +49,7 @@ func Validate(o Object, dimensions int) error {
 		return fail("index", "%d is negative", c.Index)
 	}
 	for _, f := range []struct{ name, value string }{
-		{"document_id", c.DocumentID}, {"text", c.Text}, {"title", c.Title}, {"source", c.Source}, {"heading", c.Heading},
+		{"document_id", c.DocumentID}, {"text", c.Text}, {"title", c.Title}, {"source", c.Source}, {"heading", c.Heading}, {"parent", c.Parent.Text},
 	} {
 		if !utf8.ValidString(f.value) {
 			return fail(f.name, "is not UTF-8")

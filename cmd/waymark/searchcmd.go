@@ -16,7 +16,7 @@ type searchCmd struct {
 	Mode     string   `enum:"hybrid,vector,text" default:"hybrid" placeholder:"MODE" help:"hybrid, vector (by meaning) or text (by words). Default ${default}."`
 	Document string   `placeholder:"ID" help:"Search this document only."`
 	Filter   []string `placeholder:"KEY:VALUE" sep:"none" help:"Only documents with this metadata, e.g. lang:en; may be repeated."`
-	Full     bool     `help:"Show the whole text of each hit instead of an excerpt."`
+	Full     bool     `help:"Show the whole text of each hit, or of its parent, instead of an excerpt."`
 	clientFlags
 }
 
@@ -98,11 +98,14 @@ func (c *searchCmd) show(env *environment, rank int, h client.Hit) {
 	if h.Heading != "" && h.Heading != h.Title {
 		env.console.Printf("%s%s\n", indent, console.Wrap(h.Heading, room, 1)[0])
 	}
-	limit := excerptLines
+	limit, text := excerptLines, h.Text
 	if c.Full {
 		limit = 0
+		if h.Parent != nil {
+			text = h.Parent.Text
+		}
 	}
-	for _, line := range console.Wrap(h.Text, room, limit) {
+	for _, line := range console.Wrap(text, room, limit) {
 		env.console.Printf("%s%s\n", indent, line)
 	}
 }

@@ -49,7 +49,7 @@ func (c *splitCmd) show(ctx context.Context, env *environment, d *read.Document)
 		return err
 	}
 	end := 0
-	return d.Texts(ctx, func(i int, text string) error {
+	return d.Texts(ctx, func(i int, text, _ string) error {
 		p := d.Pieces[i]
 		if p.Parent != (split.Span{}) && (i == 0 || p.Parent != d.Pieces[i-1].Parent) {
 			env.console.Printf("\n%s\n", place("parent", p.Parent.Start, p.Parent.End, 0, ""))
@@ -93,7 +93,7 @@ type jsonSpan struct {
 
 func jsonChunks(ctx context.Context, d *read.Document) ([]jsonChunk, error) {
 	out := make([]jsonChunk, 0, len(d.Pieces))
-	err := d.Texts(ctx, func(i int, text string) error {
+	err := d.Texts(ctx, func(i int, text, _ string) error {
 		p := d.Pieces[i]
 		c := jsonChunk{Index: i, Start: p.Start, End: p.End, Tokens: split.EstimateTokens(text), Heading: p.Heading, Page: p.Page, Text: text}
 		if p.Parent != (split.Span{}) {

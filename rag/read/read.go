@@ -102,10 +102,29 @@ type Document struct {
 	texts    func(ctx context.Context, pieces []split.Piece, yield func(i int, text string) error) error
 }
 
-// Texts gives the text of each piece in order, until yield returns an error, which is returned. It may be called several
+// Texts gives the text of each piece in order, and that of its parent ("" if it has none), until yield returns an error, which is
+// returned. It may be called several
 // times, and gives the same each time; the document's bytes are read again where they were not kept.
-func (d *Document) Texts(ctx context.Context, yield func(i int, text string) error) error {
-	return d.texts(ctx, d.Pieces, yield)
+func (d *Document) Texts(ctx context.Context, yield func(i int, text, parent string) error) error {
+	if len(d.Pieces) == 0 || d.Pieces[0].Parent == (split.Span{}) {
+		return d.texts(ctx, d.Pieces, func(i int, text string) error { return yield(i, text, "") })
+	}
+	var parents []split.Piece
+	for _, p := range d.Pieces {
+		if n := len(parents); n == 0 || parents[n-1].Start != p.Parent.Start {
+			parents = append(parents, split.Piece{Start: p.Parent.Start, End: p.Parent.End})
+		}
+	}
+	next := 0
+	return d.texts(ctx, parents, func(n int, text string) error {
+		for ; next < len(d.Pieces) && d.Pieces[next].Parent.Start == parents[n].Start; next++ {
+			p := d.Pieces[next]
+			if err := yield(next, text[p.Start-p.Parent.Start:p.End-p.Parent.Start], text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Read reads one document. One that cannot be read is a *parse.Error or a *split.Error; the end of Options.Time is a *parse.Error

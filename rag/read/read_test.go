@@ -82,7 +82,7 @@ func prose(n int) string {
 func collect(t testing.TB, d *read.Document) []string {
 	t.Helper()
 	var all []string
-	if err := d.Texts(t.Context(), func(i int, text string) error {
+	if err := d.Texts(t.Context(), func(i int, text, _ string) error {
 		if i != len(all) {
 			t.Fatalf("text %d comes as number %d", i, len(all))
 		}
@@ -244,7 +244,7 @@ func TestErrorsOfTheSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	given := 0
-	err = d.Texts(t.Context(), func(int, string) error { given++; return nil })
+	err = d.Texts(t.Context(), func(int, string, string) error { given++; return nil })
 	if !errors.Is(err, away) || given != len(d.Pieces)-1 {
 		t.Errorf("%d of %d texts, then %v", given, len(d.Pieces), err)
 	}

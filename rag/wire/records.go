@@ -25,6 +25,9 @@ func chunkInto(c *check, m *wirepb.Chunk, s *wirepb.Subject, v *rag.Chunk) *wire
 	m.Metadata = v.Metadata
 	m.Heading = v.Heading
 	m.Page = c.to("page", v.Page)
+	if p := v.Parent; p != (rag.Parent{}) {
+		m.Parent = &wirepb.Parent{Start: c.to("parent.start", p.Start), End: c.to("parent.end", p.End), Text: p.Text}
+	}
 	return m
 }
 
@@ -41,6 +44,11 @@ func chunkFrom(c *check, m *wirepb.Chunk) rag.Chunk {
 		Metadata: m.GetMetadata(),
 		Heading:  m.GetHeading(),
 		Page:     c.from("page", m.GetPage()),
+		Parent: rag.Parent{
+			Start: c.from("parent.start", m.GetParent().GetStart()),
+			End:   c.from("parent.end", m.GetParent().GetEnd()),
+			Text:  m.GetParent().GetText(),
+		},
 	}
 }
 

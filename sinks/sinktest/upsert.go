@@ -15,6 +15,7 @@ func testUpsertStoresFields(t *testing.T, h Harness) {
 	m := newMaker(h)
 	o := m.object("news-17", rag.Revision{Version: 1<<53 - 1, Generation: 3}, 41)
 	o.Chunk.Count, o.Chunk.Start, o.Chunk.End, o.Chunk.Page = 42, 1<<33, 1<<33+10, 7
+	o.Chunk.Parent = rag.Parent{Start: 1<<33 - 5, End: 1<<33 + 20, Text: "the text around it, \u00a0 as it stands"}
 	o.Chunk.Title, o.Chunk.Source, o.Chunk.Heading = "A “title” — 题", "https://example.com/a?b=c&d", "Part 1 > Section 2"
 	o.Chunk.Metadata = rag.NewMetadata(map[string]string{"lang": "en", "année": "2026", "eq": "a=b", "empty": "", "odd": "\x1f\t'\"\\"})
 	o.Chunk.Text = "Line one\r\nline two\t— tab, \"quotes\", 'single', \\back, \u0000 nul, emoji 👩‍👩‍👧, soft\u00adhyphen, e\u0301"

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	chunkColumns = `id, document, version, generation, number, count, start, "end", page, title, source, heading, metadata, text`
+	chunkColumns = `id, document, version, generation, number, count, start, "end", page, title, source, heading, metadata, text,
+		parent_start, parent_end, parent_text`
 	// scanPage is how many chunks a scan holds in memory. Between pages no snapshot is held, which would keep the
 	// write-ahead log from shrinking.
 	scanPage = 500
@@ -27,7 +28,7 @@ type scanner interface{ Scan(dest ...any) error }
 func scanChunk(row scanner, extra ...any) (id string, c rag.Chunk, err error) {
 	var key, metadata []byte
 	err = row.Scan(append([]any{&key, &c.DocumentID, &c.Revision.Version, &c.Revision.Generation, &c.Index, &c.Count,
-		&c.Start, &c.End, &c.Page, &c.Title, &c.Source, &c.Heading, &metadata, &c.Text}, extra...)...)
+		&c.Start, &c.End, &c.Page, &c.Title, &c.Source, &c.Heading, &metadata, &c.Text, &c.Parent.Start, &c.Parent.End, &c.Parent.Text}, extra...)...)
 	if err != nil {
 		return "", c, err
 	}

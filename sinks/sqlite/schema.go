@@ -11,7 +11,7 @@ import (
 )
 
 // schemaVersion is the layout that this release reads and writes.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // A chunk's key joins its parts: chunk (what it is), vector (a table of its own, so that a scan reads nothing else),
 // text_index (the folded terms, which it keeps, so that a later release whose folding differs removes what was written)
@@ -38,7 +38,10 @@ CREATE TABLE chunk (
 	source     TEXT    NOT NULL,
 	heading    TEXT    NOT NULL,
 	metadata   BLOB    NOT NULL,
-	text       TEXT    NOT NULL
+	text       TEXT    NOT NULL,
+	parent_start INTEGER NOT NULL DEFAULT 0,
+	parent_end   INTEGER NOT NULL DEFAULT 0,
+	parent_text  TEXT    NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE INDEX chunk_document ON chunk (document, version, generation, number);
@@ -84,7 +87,37 @@ func (s *Store) prepareSchema(ctx context.Context, db *sql.DB) error {
 		}
 		return tx.Commit()
 	}
-	return s.checkMeta(ctx, tx)
+	if err := s.upgrade(ctx, tx); err != nil {
+		return err
+	}
+	if err := s.checkMeta(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// upgrades bring a file of a layout to the next one, by statements that a process of the release before can live with.
+var upgrades = map[string][]string{
+	"1": {
+		"ALTER TABLE chunk ADD COLUMN parent_start INTEGER NOT NULL DEFAULT 0",
+		"ALTER TABLE chunk ADD COLUMN parent_end INTEGER NOT NULL DEFAULT 0",
+		"ALTER TABLE chunk ADD COLUMN parent_text TEXT NOT NULL DEFAULT ''",
+		"UPDATE meta SET value = 2 WHERE name = 'schema'",
+	},
+}
+
+// upgrade changes an old file; one of another model or tenant is left as it is, as the transaction is not committed.
+func (s *Store) upgrade(ctx context.Context, tx *sql.Tx) error {
+	meta, err := readMeta(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, statement := range upgrades[meta["schema"]] {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("bring layout %s up to date: %w", meta["schema"], err)
+		}
+	}
+	return nil
 }
 
 func (s *Store) createSchema(ctx context.Context, tx *sql.Tx) error {

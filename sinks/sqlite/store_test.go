@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/sinks"
 )
 
@@ -55,7 +56,7 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 
 	newer := filepath.Join(dir, "newer.db")
 	openStore(t, newer, good)
-	execRaw(t, newer, "UPDATE meta SET value = 2 WHERE name = 'schema'")
+	execRaw(t, newer, "UPDATE meta SET value = 3 WHERE name = 'schema'")
 	foreign := filepath.Join(dir, "foreign.db")
 	execRaw(t, foreign, "CREATE TABLE meta (x); CREATE TABLE other (y)")
 
@@ -65,7 +66,7 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 		want string
 	}{
 		{path, Options{Model: "a", Dimensions: 3, Tenant: "two"}, `tenant "one"`},
-		{newer, good, "layout is version 2"},
+		{newer, good, "layout is version 3"},
 		{foreign, good, "another program"},
 		{filepath.Join(dir, "no", "folder.db"), good, "no/folder.db"},
 		{filepath.Join(dir, "x.db"), Options{Dimensions: 3}, "model is empty"},
@@ -126,5 +127,34 @@ func execRaw(t *testing.T, path, statement string) {
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A file of the first layout, which knew no parents, is brought up to date; one that is refused is left as it is.
+func TestAnOldFileIsBroughtUpToDate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.db")
+	good := Options{Model: "a", Dimensions: 3}
+	id := rag.ChunkID("", "doc", rag.Revision{Version: 1}, 0).String()
+	object := sinks.Object{ID: id, Vector: []float32{1, 0, 0}, Chunk: rag.Chunk{
+		Subject: rag.Subject{DocumentID: "doc", Revision: rag.Revision{Version: 1}}, Count: 1, Text: "some words", End: 10}}
+	s := openStore(t, path, good)
+	if r := s.Upsert(t.Context(), []sinks.Object{object}, nil); r[0].Err != nil {
+		t.Fatal(r[0].Err)
+	}
+	execRaw(t, path, `ALTER TABLE chunk DROP COLUMN parent_start; ALTER TABLE chunk DROP COLUMN parent_end;
+		ALTER TABLE chunk DROP COLUMN parent_text; UPDATE meta SET value = 1 WHERE name = 'schema'`)
+	if _, err := Open(t.Context(), path, Options{Model: "b", Dimensions: 3}); err == nil {
+		t.Fatal("another model was accepted")
+	}
+	for range 2 {
+		s = openStore(t, path, good)
+		hits, err := s.Search(t.Context(), sinks.Query{Mode: sinks.ModeText, Text: "words", K: 1})
+		if err != nil || len(hits) != 1 || hits[0].Chunk.Parent != object.Chunk.Parent {
+			t.Fatalf("found %+v, %v", hits, err)
+		}
+		object.Chunk.Parent = rag.Parent{End: 20, Text: "some words and more"}
+		if r := s.Upsert(t.Context(), []sinks.Object{object}, nil); r[0].Err != nil {
+			t.Fatal(r[0].Err)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func (t *transaction) insert(ctx context.Context, r *row) error {
 	w, c := t.writer, r.chunk
 	res, err := t.tx.StmtContext(ctx, w.insertChunk).ExecContext(ctx, r.id, c.DocumentID, int64(c.Revision.Version),
 		c.Revision.Generation, c.Index, c.Count, c.Start, c.End, c.Page, c.Title, c.Source, c.Heading,
-		encodeMetadata(c.Metadata), c.Text)
+		encodeMetadata(c.Metadata), c.Text, c.Parent.Start, c.Parent.End, c.Parent.Text)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ func (w *writer) prepare(ctx context.Context) error {
 		{&w.selectChunk, `SELECT key, metadata FROM chunk WHERE id = ?`},
 		{&w.deleteChunk, `DELETE FROM chunk WHERE key = ?`},
 		{&w.insertChunk, `INSERT INTO chunk (id, document, version, generation, number, count, start, "end", page,
-			title, source, heading, metadata, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
+			title, source, heading, metadata, text, parent_start, parent_end, parent_text)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
 		{&w.deleteVector, `DELETE FROM vector WHERE chunk = ?`},
 		{&w.insertVector, `INSERT INTO vector (chunk, value) VALUES (?, ?)`},
 		{&w.deleteText, `DELETE FROM text_index WHERE rowid = ?`},

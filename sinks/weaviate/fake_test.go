@@ -67,6 +67,14 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, map[string]string{"version": f.version})
 	case isClass && f.classes[strings.TrimSuffix(name, "/shards")] != nil && strings.HasSuffix(name, "/shards"):
 		answer(w, []any{})
+	case isClass && f.classes[strings.TrimSuffix(name, "/properties")] != nil && strings.HasSuffix(name, "/properties"):
+		class, property := f.classes[strings.TrimSuffix(name, "/properties")], &models.Property{}
+		if err := json.Unmarshal(body, property); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		class.Properties = append(class.Properties, property)
+		answer(w, property)
 	case isClass && f.classes[name] != nil:
 		answer(w, f.classes[name])
 	case isClass:

@@ -42,6 +42,9 @@ func (s *Store) encode(o *sinks.Object) *models.Object {
 		propTerms:       terms.Index(c.Text),
 		propTitleTerms:  terms.Index(c.Title + "\n" + c.Heading),
 	}
+	if c.Parent != (rag.Parent{}) {
+		properties[propParentStart], properties[propParentEnd], properties[propParentText] = c.Parent.Start, c.Parent.End, c.Parent.Text
+	}
 	if len(c.Metadata) > 0 {
 		properties[propMetadata] = []string(c.Metadata)
 	}
@@ -74,6 +77,7 @@ func decode(properties map[string]any) (rag.Chunk, error) {
 	c.Index, c.Count = int(number(propIndex)), int(number(propCount))
 	c.Start, c.End, c.Page = int(number(propStart)), int(number(propEnd)), int(number(propPage))
 	c.Title, c.Source, c.Heading, c.Text = text(propTitle), text(propSource), text(propHeading), text(propText)
+	c.Parent = rag.Parent{Start: int(number(propParentStart)), End: int(number(propParentEnd)), Text: text(propParentText)}
 	if list, ok := properties[propMetadata].([]any); ok {
 		for _, pair := range list {
 			if p, ok := pair.(string); ok {

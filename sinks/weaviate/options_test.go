@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,4 +181,25 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	server.Close()
 	goleak.VerifyNone(t, before)
+}
+
+// A collection of an earlier release lacks properties that queries name.
+func TestPropertiesThatACollectionLacksAreAdded(t *testing.T) {
+	f := newFake()
+	s := openFake(t, f, Options{Collection: "Mine"})
+	whole := len(f.classes["Mine"].Properties)
+	f.classes["Mine"].Properties = slices.DeleteFunc(f.classes["Mine"].Properties, func(p *models.Property) bool { return strings.HasPrefix(p.Name, "parent") })
+	if n := len(f.classes["Mine"].Properties); n != whole-3 {
+		t.Fatalf("%d properties of %d are left", n, whole)
+	}
+	again, err := Open(context.Background(), Options{URL: s.options.URL, Collection: "Mine", Model: "test", Dimensions: testDimensions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := len(f.classes["Mine"].Properties); n != whole {
+		t.Errorf("%d properties of %d are there", n, whole)
+	}
 }

@@ -18,7 +18,7 @@ const maxResults = 10_000
 // chunkFields are the properties of a chunk in a query.
 var chunkFields = strings.Join([]string{
 	propDocumentID, propVersion, propGeneration, propIndex, propCount, propStart, propEnd, propPage, propTitle, propSource,
-	propHeading, propText, propMetadata,
+	propHeading, propText, propMetadata, propParentStart, propParentEnd, propParentText,
 }, " ")
 
 // get is a Get query on one collection. The client's builder is not used: it quotes strings as Go does, which is not

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,9 @@ const (
 	propHeading     = "heading"
 	propText        = "text"
 	propMetadata    = "metadata"
+	propParentStart = "parentStart"
+	propParentEnd   = "parentEnd"
+	propParentText  = "parentText"
 	propTerms       = "terms"      // folded terms of the text, for text search
 	propTitleTerms  = "titleTerms" // folded terms of title and heading
 )
@@ -58,7 +62,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return err
 	}
 	class := s.collection(s.options.Collection, chunkProperties(), s.options.Tenant != "")
-	if err := s.ensureCollection(ctx, class, s.checkCollection); err != nil {
+	if err := s.ensureCollection(ctx, class, func(stored *models.Class) error { return s.checkCollection(ctx, stored) }); err != nil {
 		return err
 	}
 	canary := s.collection(s.canaryCollection(), nil, false)
@@ -157,6 +161,9 @@ func chunkProperties() []*models.Property {
 		stored(propSource, schema.DataTypeText),
 		stored(propHeading, schema.DataTypeText),
 		stored(propText, schema.DataTypeText),
+		stored(propParentStart, schema.DataTypeNumber),
+		stored(propParentEnd, schema.DataTypeNumber),
+		stored(propParentText, schema.DataTypeText),
 		filtered(propMetadata, schema.DataTypeTextArray, false),
 		searched(propTerms),
 		searched(propTitleTerms),
@@ -202,7 +209,7 @@ func (s *Store) checkSpace(class *models.Class) error {
 	return nil
 }
 
-func (s *Store) checkCollection(class *models.Class) error {
+func (s *Store) checkCollection(ctx context.Context, class *models.Class) error {
 	if err := s.checkSpace(class); err != nil {
 		return err
 	}
@@ -211,6 +218,24 @@ func (s *Store) checkCollection(class *models.Class) error {
 		return fmt.Errorf("collection %s has multi-tenancy: %t; the tenant wanted is %q", class.Class, tenants, s.options.Tenant)
 	}
 	s.replicated = class.ReplicationConfig != nil && class.ReplicationConfig.Factor > 1
+	return s.addProperties(ctx, class)
+}
+
+// addProperties adds those that a collection of an earlier release lacks: a query for one that is not there is an error. Two
+// processes may do it at once.
+func (s *Store) addProperties(ctx context.Context, class *models.Class) error {
+	for _, p := range chunkProperties() {
+		if slices.ContainsFunc(class.Properties, func(has *models.Property) bool { return has.Name == p.Name }) {
+			continue
+		}
+		err := s.client.Schema().PropertyCreator().WithClassName(class.Class).WithProperty(p).Do(ctx)
+		if e := clientError(err); e != nil && e.StatusCode == http.StatusUnprocessableEntity {
+			continue // it is there already
+		}
+		if err != nil {
+			return fmt.Errorf("add property %s to collection %s: %w", p.Name, class.Class, unwrap(err, 0))
+		}
+	}
 	return nil
 }
 

@@ -201,7 +201,7 @@ func (x Progress_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Progress_Kind.Descriptor instead.
 func (Progress_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{10, 0}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type Command_Kind int32
@@ -259,7 +259,7 @@ func (x Command_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Command_Kind.Descriptor instead.
 func (Command_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{12, 0}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{13, 0}
 }
 
 // An instant. Where the field is absent there is none.
@@ -669,6 +669,7 @@ type Chunk struct {
 	Metadata      []string               `protobuf:"bytes,9,rep,name=metadata,proto3" json:"metadata,omitempty"`
 	Heading       string                 `protobuf:"bytes,10,opt,name=heading,proto3" json:"heading,omitempty"`
 	Page          uint32                 `protobuf:"varint,11,opt,name=page,proto3" json:"page,omitempty"`
+	Parent        *Parent                `protobuf:"bytes,12,opt,name=parent,proto3" json:"parent,omitempty"` // absent where there is none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -780,6 +781,73 @@ func (x *Chunk) GetPage() uint32 {
 	return 0
 }
 
+func (x *Chunk) GetParent() *Parent {
+	if x != nil {
+		return x.Parent
+	}
+	return nil
+}
+
+type Parent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         uint32                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parent) Reset() {
+	*x = Parent{}
+	mi := &file_waymark_v1_records_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parent) ProtoMessage() {}
+
+func (x *Parent) ProtoReflect() protoreflect.Message {
+	mi := &file_waymark_v1_records_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parent.ProtoReflect.Descriptor instead.
+func (*Parent) Descriptor() ([]byte, []int) {
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Parent) GetStart() uint32 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Parent) GetEnd() uint32 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *Parent) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type Vector struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Chunk         *Chunk                 `protobuf:"bytes,1,opt,name=chunk,proto3" json:"chunk,omitempty"`
@@ -790,7 +858,7 @@ type Vector struct {
 
 func (x *Vector) Reset() {
 	*x = Vector{}
-	mi := &file_waymark_v1_records_proto_msgTypes[7]
+	mi := &file_waymark_v1_records_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +870,7 @@ func (x *Vector) String() string {
 func (*Vector) ProtoMessage() {}
 
 func (x *Vector) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[7]
+	mi := &file_waymark_v1_records_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +883,7 @@ func (x *Vector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vector.ProtoReflect.Descriptor instead.
 func (*Vector) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{7}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Vector) GetChunk() *Chunk {
@@ -842,7 +910,7 @@ type IndexRange struct {
 
 func (x *IndexRange) Reset() {
 	*x = IndexRange{}
-	mi := &file_waymark_v1_records_proto_msgTypes[8]
+	mi := &file_waymark_v1_records_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +922,7 @@ func (x *IndexRange) String() string {
 func (*IndexRange) ProtoMessage() {}
 
 func (x *IndexRange) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[8]
+	mi := &file_waymark_v1_records_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +935,7 @@ func (x *IndexRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IndexRange.ProtoReflect.Descriptor instead.
 func (*IndexRange) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{8}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *IndexRange) GetFrom() uint32 {
@@ -895,7 +963,7 @@ type Removal struct {
 
 func (x *Removal) Reset() {
 	*x = Removal{}
-	mi := &file_waymark_v1_records_proto_msgTypes[9]
+	mi := &file_waymark_v1_records_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +975,7 @@ func (x *Removal) String() string {
 func (*Removal) ProtoMessage() {}
 
 func (x *Removal) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[9]
+	mi := &file_waymark_v1_records_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +988,7 @@ func (x *Removal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Removal.ProtoReflect.Descriptor instead.
 func (*Removal) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{9}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Removal) GetExact() bool {
@@ -967,7 +1035,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_waymark_v1_records_proto_msgTypes[10]
+	mi := &file_waymark_v1_records_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1047,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[10]
+	mi := &file_waymark_v1_records_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1060,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{10}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Progress) GetKind() Progress_Kind {
@@ -1114,7 +1182,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waymark_v1_records_proto_msgTypes[11]
+	mi := &file_waymark_v1_records_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1194,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[11]
+	mi := &file_waymark_v1_records_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1207,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{11}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Event) GetSubject() *Subject {
@@ -1202,7 +1270,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_waymark_v1_records_proto_msgTypes[12]
+	mi := &file_waymark_v1_records_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1282,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[12]
+	mi := &file_waymark_v1_records_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1295,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{12}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Command) GetKind() Command_Kind {
@@ -1311,7 +1379,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_waymark_v1_records_proto_msgTypes[13]
+	mi := &file_waymark_v1_records_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1391,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[13]
+	mi := &file_waymark_v1_records_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1404,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_waymark_v1_records_proto_rawDescGZIP(), []int{13}
+	return file_waymark_v1_records_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Replay) GetSubject() *Subject {
@@ -1370,7 +1438,7 @@ type Raw_Header struct {
 
 func (x *Raw_Header) Reset() {
 	*x = Raw_Header{}
-	mi := &file_waymark_v1_records_proto_msgTypes[14]
+	mi := &file_waymark_v1_records_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1450,7 @@ func (x *Raw_Header) String() string {
 func (*Raw_Header) ProtoMessage() {}
 
 func (x *Raw_Header) ProtoReflect() protoreflect.Message {
-	mi := &file_waymark_v1_records_proto_msgTypes[14]
+	mi := &file_waymark_v1_records_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1526,7 @@ const file_waymark_v1_records_proto_rawDesc = "" +
 	"\x04_keyB\b\n" +
 	"\x06_valueB\x06\n" +
 	"\x04_keyB\b\n" +
-	"\x06_value\"\x96\x02\n" +
+	"\x06_value\"\xc2\x02\n" +
 	"\x05Chunk\x12-\n" +
 	"\asubject\x18\x01 \x01(\v2\x13.waymark.v1.SubjectR\asubject\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x14\n" +
@@ -1471,7 +1539,12 @@ const file_waymark_v1_records_proto_rawDesc = "" +
 	"\bmetadata\x18\t \x03(\tR\bmetadata\x12\x18\n" +
 	"\aheading\x18\n" +
 	" \x01(\tR\aheading\x12\x12\n" +
-	"\x04page\x18\v \x01(\rR\x04page\"I\n" +
+	"\x04page\x18\v \x01(\rR\x04page\x12*\n" +
+	"\x06parent\x18\f \x01(\v2\x12.waymark.v1.ParentR\x06parent\"D\n" +
+	"\x06Parent\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\rR\x05start\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\rR\x03end\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"I\n" +
 	"\x06Vector\x12'\n" +
 	"\x05chunk\x18\x01 \x01(\v2\x11.waymark.v1.ChunkR\x05chunk\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\x02R\x06values\"0\n" +
@@ -1570,7 +1643,7 @@ func file_waymark_v1_records_proto_rawDescGZIP() []byte {
 }
 
 var file_waymark_v1_records_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_waymark_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_waymark_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_waymark_v1_records_proto_goTypes = []any{
 	(Status)(0),        // 0: waymark.v1.Status
 	(FailureClass)(0),  // 1: waymark.v1.FailureClass
@@ -1583,49 +1656,51 @@ var file_waymark_v1_records_proto_goTypes = []any{
 	(*Failure)(nil),    // 8: waymark.v1.Failure
 	(*Raw)(nil),        // 9: waymark.v1.Raw
 	(*Chunk)(nil),      // 10: waymark.v1.Chunk
-	(*Vector)(nil),     // 11: waymark.v1.Vector
-	(*IndexRange)(nil), // 12: waymark.v1.IndexRange
-	(*Removal)(nil),    // 13: waymark.v1.Removal
-	(*Progress)(nil),   // 14: waymark.v1.Progress
-	(*Event)(nil),      // 15: waymark.v1.Event
-	(*Command)(nil),    // 16: waymark.v1.Command
-	(*Replay)(nil),     // 17: waymark.v1.Replay
-	(*Raw_Header)(nil), // 18: waymark.v1.Raw.Header
+	(*Parent)(nil),     // 11: waymark.v1.Parent
+	(*Vector)(nil),     // 12: waymark.v1.Vector
+	(*IndexRange)(nil), // 13: waymark.v1.IndexRange
+	(*Removal)(nil),    // 14: waymark.v1.Removal
+	(*Progress)(nil),   // 15: waymark.v1.Progress
+	(*Event)(nil),      // 16: waymark.v1.Event
+	(*Command)(nil),    // 17: waymark.v1.Command
+	(*Replay)(nil),     // 18: waymark.v1.Replay
+	(*Raw_Header)(nil), // 19: waymark.v1.Raw.Header
 }
 var file_waymark_v1_records_proto_depIdxs = []int32{
 	1,  // 0: waymark.v1.Failure.class:type_name -> waymark.v1.FailureClass
-	18, // 1: waymark.v1.Raw.headers:type_name -> waymark.v1.Raw.Header
+	19, // 1: waymark.v1.Raw.headers:type_name -> waymark.v1.Raw.Header
 	4,  // 2: waymark.v1.Raw.timestamp:type_name -> waymark.v1.Time
 	6,  // 3: waymark.v1.Chunk.subject:type_name -> waymark.v1.Subject
-	10, // 4: waymark.v1.Vector.chunk:type_name -> waymark.v1.Chunk
-	2,  // 5: waymark.v1.Progress.kind:type_name -> waymark.v1.Progress.Kind
-	6,  // 6: waymark.v1.Progress.subject:type_name -> waymark.v1.Subject
-	4,  // 7: waymark.v1.Progress.at:type_name -> waymark.v1.Time
-	0,  // 8: waymark.v1.Progress.status:type_name -> waymark.v1.Status
-	8,  // 9: waymark.v1.Progress.failure:type_name -> waymark.v1.Failure
-	12, // 10: waymark.v1.Progress.confirmed:type_name -> waymark.v1.IndexRange
-	13, // 11: waymark.v1.Progress.removal:type_name -> waymark.v1.Removal
-	4,  // 12: waymark.v1.Progress.due:type_name -> waymark.v1.Time
-	6,  // 13: waymark.v1.Event.subject:type_name -> waymark.v1.Subject
-	0,  // 14: waymark.v1.Event.status:type_name -> waymark.v1.Status
-	4,  // 15: waymark.v1.Event.at:type_name -> waymark.v1.Time
-	8,  // 16: waymark.v1.Event.failure:type_name -> waymark.v1.Failure
-	3,  // 17: waymark.v1.Command.kind:type_name -> waymark.v1.Command.Kind
-	6,  // 18: waymark.v1.Command.subject:type_name -> waymark.v1.Subject
-	4,  // 19: waymark.v1.Command.at:type_name -> waymark.v1.Time
-	0,  // 20: waymark.v1.Command.status:type_name -> waymark.v1.Status
-	4,  // 21: waymark.v1.Command.due:type_name -> waymark.v1.Time
-	8,  // 22: waymark.v1.Command.failure:type_name -> waymark.v1.Failure
-	7,  // 23: waymark.v1.Command.position:type_name -> waymark.v1.Position
-	9,  // 24: waymark.v1.Command.original:type_name -> waymark.v1.Raw
-	6,  // 25: waymark.v1.Replay.subject:type_name -> waymark.v1.Subject
-	7,  // 26: waymark.v1.Replay.position:type_name -> waymark.v1.Position
-	9,  // 27: waymark.v1.Replay.original:type_name -> waymark.v1.Raw
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	11, // 4: waymark.v1.Chunk.parent:type_name -> waymark.v1.Parent
+	10, // 5: waymark.v1.Vector.chunk:type_name -> waymark.v1.Chunk
+	2,  // 6: waymark.v1.Progress.kind:type_name -> waymark.v1.Progress.Kind
+	6,  // 7: waymark.v1.Progress.subject:type_name -> waymark.v1.Subject
+	4,  // 8: waymark.v1.Progress.at:type_name -> waymark.v1.Time
+	0,  // 9: waymark.v1.Progress.status:type_name -> waymark.v1.Status
+	8,  // 10: waymark.v1.Progress.failure:type_name -> waymark.v1.Failure
+	13, // 11: waymark.v1.Progress.confirmed:type_name -> waymark.v1.IndexRange
+	14, // 12: waymark.v1.Progress.removal:type_name -> waymark.v1.Removal
+	4,  // 13: waymark.v1.Progress.due:type_name -> waymark.v1.Time
+	6,  // 14: waymark.v1.Event.subject:type_name -> waymark.v1.Subject
+	0,  // 15: waymark.v1.Event.status:type_name -> waymark.v1.Status
+	4,  // 16: waymark.v1.Event.at:type_name -> waymark.v1.Time
+	8,  // 17: waymark.v1.Event.failure:type_name -> waymark.v1.Failure
+	3,  // 18: waymark.v1.Command.kind:type_name -> waymark.v1.Command.Kind
+	6,  // 19: waymark.v1.Command.subject:type_name -> waymark.v1.Subject
+	4,  // 20: waymark.v1.Command.at:type_name -> waymark.v1.Time
+	0,  // 21: waymark.v1.Command.status:type_name -> waymark.v1.Status
+	4,  // 22: waymark.v1.Command.due:type_name -> waymark.v1.Time
+	8,  // 23: waymark.v1.Command.failure:type_name -> waymark.v1.Failure
+	7,  // 24: waymark.v1.Command.position:type_name -> waymark.v1.Position
+	9,  // 25: waymark.v1.Command.original:type_name -> waymark.v1.Raw
+	6,  // 26: waymark.v1.Replay.subject:type_name -> waymark.v1.Subject
+	7,  // 27: waymark.v1.Replay.position:type_name -> waymark.v1.Position
+	9,  // 28: waymark.v1.Replay.original:type_name -> waymark.v1.Raw
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_waymark_v1_records_proto_init() }
@@ -1634,14 +1709,14 @@ func file_waymark_v1_records_proto_init() {
 		return
 	}
 	file_waymark_v1_records_proto_msgTypes[5].OneofWrappers = []any{}
-	file_waymark_v1_records_proto_msgTypes[14].OneofWrappers = []any{}
+	file_waymark_v1_records_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waymark_v1_records_proto_rawDesc), len(file_waymark_v1_records_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
