@@ -24,7 +24,7 @@ const killLimit = 3
 type Suspicions interface {
 	// Load returns what is known, by position ("<topic>@<partition>-<offset>").
 	Load(ctx context.Context, group string) (map[string]int, error)
-	// Publish sets the count of a position; below zero clears it.
+	// Publish sets the count of a position; below zero clears it. It may be called by several goroutines.
 	Publish(ctx context.Context, group, position string, count int) error
 }
 
@@ -114,6 +114,31 @@ func (s *suspects) write() error {
 	return nil
 }
 
+// publishUnheard tells what nobody has heard yet, all of it at once: one after the other, many messages and a slow cluster
+// would need longer than the time that there is. What was told is known from then on, whatever became of the rest.
+func (s *suspects) publishUnheard(ctx context.Context, known map[string]int) error {
+	type told struct {
+		at  string
+		err error
+	}
+	answers := make(chan told, len(s.unheard))
+	for at, charge := range s.unheard {
+		count := known[at] + charge
+		go func() { answers <- told{at, s.r.env.Suspicions.Publish(ctx, s.r.group.name, at, count)} }()
+	}
+	var failed error
+	for range len(s.unheard) {
+		a := <-answers
+		if a.err != nil {
+			failed = a.err
+			continue
+		}
+		known[a.at] += s.unheard[a.at]
+		delete(s.unheard, a.at)
+	}
+	return failed
+}
+
 func (s *suspects) countsFile() string { return s.r.env.Journal + ".suspects" }
 
 func (s *suspects) close() error {
@@ -137,12 +162,8 @@ func (s *suspects) exchange(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for at, charge := range s.unheard {
-		if err := s.r.env.Suspicions.Publish(ctx, s.r.group.name, at, known[at]+charge); err != nil {
-			return fmt.Errorf("publishing which messages are suspected: %w", err)
-		}
-		known[at] += charge
-		delete(s.unheard, at)
+	if err := s.publishUnheard(ctx, known); err != nil {
+		return fmt.Errorf("publishing which messages are suspected: %w", err)
 	}
 	for at, count := range known {
 		s.counts[at] = max(s.counts[at], count)
