@@ -14,7 +14,6 @@ import (
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/rag/wire"
-	"github.com/waymarkhq/waymark/stage"
 )
 
 // LetterParams choose dead letters.
@@ -112,16 +111,13 @@ func (s *Server) getPayload(ctx context.Context, in *LetterPath) (*payloadOutput
 		return nil, problem(kindPayloadLost, "%s", payload.Lost).at("path", "id")
 	}
 	out := &payloadOutput{ContentType: "application/octet-stream", Disposition: `attachment; filename="payload"`}
-	record := stage.Record{Key: payload.Original.Key, Value: payload.Original.Value}
 	for _, h := range payload.Original.Headers {
 		if string(h.Key) == wire.HeaderContentType && out.Declared == "" {
 			out.Declared = printable(string(h.Value), 256)
 		}
-		record.Headers = append(record.Headers, stage.Header(h))
 	}
-	if ref, _ := wire.BlobOf(record.Headers); ref != nil && record.Value != nil {
-		doc, _ := wire.DecodeDocument(record, rag.Position{})
-		out.Declared = printable(doc.ContentType, 256)
+	if ref, contentType := wire.ReferenceOf(payload.Original); ref != nil {
+		out.Declared = printable(contentType, 256)
 		content, p := s.openBlob(ctx, *ref)
 		if p != nil {
 			return nil, p
@@ -129,10 +125,10 @@ func (s *Server) getPayload(ctx context.Context, in *LetterPath) (*payloadOutput
 		out.Body = s.stream(content, ref.Size)
 		return out, nil
 	}
-	if record.Value == nil {
+	if payload.Original.Value == nil {
 		out.Null = strconv.FormatBool(true)
 	}
-	out.Body = s.stream(io.NopCloser(bytes.NewReader(record.Value)), int64(len(record.Value)))
+	out.Body = s.stream(io.NopCloser(bytes.NewReader(payload.Original.Value)), int64(len(payload.Original.Value)))
 	return out, nil
 }
 

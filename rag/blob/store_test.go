@@ -175,7 +175,7 @@ func TestCorrupt(t *testing.T) {
 	}
 	defer s.Close()
 	b := write(t, s, "content")
-	for _, other := range []string{"contemt", "content and more", "conten", ""} {
+	for _, other := range []string{"cantent", "content and more", "conten", ""} {
 		if err := os.WriteFile(filepath.Join(dir, "documents", filepath.FromSlash(b.Key())), []byte(other), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -176,6 +176,20 @@ func BlobOf(headers []stage.Header) (*rag.Blob, *FieldError) {
 	return &b, nil
 }
 
+// ReferenceOf is where a kept document record says that its content is, and the content type of that; nil where it is in the
+// record, or the record deletes.
+func ReferenceOf(r rag.Raw) (b *rag.Blob, contentType string) {
+	record := stage.Record{Key: r.Key, Value: r.Value}
+	for _, h := range r.Headers {
+		record.Headers = append(record.Headers, stage.Header(h))
+	}
+	if b, _ = BlobOf(record.Headers); b == nil || r.Value == nil {
+		return nil, ""
+	}
+	doc, _ := DecodeDocument(record, rag.Position{})
+	return b, doc.ContentType
+}
+
 func (d *recordDecoder) isJSON() bool {
 	if v, _ := first(d.record.Headers, HeaderRaw); string(v) == "true" {
 		return false

@@ -99,11 +99,7 @@ func replayable(row ledger.LetterRow) *rag.Blob {
 	case rag.LetterResolved, rag.LetterSuperseded, rag.LetterDiscarded:
 		return nil
 	}
-	headers := make([]stage.Header, len(row.Original.Headers))
-	for i, h := range row.Original.Headers {
-		headers[i] = stage.Header(h)
-	}
-	ref, _ := wire.BlobOf(headers)
+	ref, _ := wire.ReferenceOf(row.Original)
 	return ref
 }
 
