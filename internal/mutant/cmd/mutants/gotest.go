@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,8 +90,16 @@ func (g goTest) run(ctx context.Context, c command, m mutant.Name) report {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+c.pkg)...)
 	cmd.Dir, cmd.Env = g.dir, os.Environ()
-	if c.binary && m != "" {
-		cmd.Env = append(cmd.Env, "E2E_TAGS="+tags)
+	if c.binary {
+		if m == "" {
+			tags = ""
+		}
+		built, remove, err := g.binaries(ctx, tags)
+		defer remove()
+		if err != nil {
+			return report{says: err.Error()}
+		}
+		cmd.Env = append(append(cmd.Env, "E2E_TAGS="+tags), built...)
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command ends its tests then
 	cmd.WaitDelay = 10 * time.Second
@@ -114,6 +123,31 @@ func (g goTest) run(ctx context.Context, c command, m mutant.Name) report {
 		r.says = oneLine(stderr.String())
 	}
 	return r
+}
+
+// binaries builds what the tests run, so that building counts for the allowance and not for the tests' limit: the go
+// command kills a test that prepares itself for longer.
+func (g goTest) binaries(ctx context.Context, tags string) (env []string, remove func(), err error) {
+	const source = "cmd/waymark"
+	remove = func() {}
+	if _, err := os.Stat(filepath.Join(g.dir, source)); err != nil {
+		return nil, remove, nil // the tests have none
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return nil, remove, fmt.Errorf("a folder for the binary: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // in the system's folder for such things
+	for variable, all := range map[string]string{"E2E_BINARY": tags, "E2E_FAULTS_BINARY": strings.Trim("faults,"+tags, ",")} {
+		name := filepath.Join(dir, strings.ToLower(variable))
+		build := exec.CommandContext(ctx, "go", "build", "-tags", all, "-o", name, "./"+source)
+		build.Dir = g.dir
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, remove, fmt.Errorf("the binary does not compile: %s (%w)", oneLine(string(out)), err)
+		}
+		env = append(env, variable+"="+name)
+	}
+	return env, remove, nil
 }
 
 // event is a line of go test -json.
