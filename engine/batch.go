@@ -56,7 +56,7 @@ func (p *partition) prepare(f *flight, in *input, raw rawMessage) {
 	})
 	switch {
 	case err != nil:
-		f.abandon()
+		p.giveBack(f, err)
 	case m == nil:
 		p.r.env.Metrics.observe(p.r.env.Stage, in.topic, errFailed, 0)
 		p.apply(f, res, row)

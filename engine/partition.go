@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/lovoo/goka"
 
 	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -161,9 +163,25 @@ func (p *partition) sendFailed(f *flight, err error) {
 		return
 	}
 	p.log.Error("a record could not be sent; the processor is rebuilt", "error", err)
-	f.fail(fmt.Errorf("sending: %w", err))
+	p.end(f, fmt.Errorf("sending: %w", err))
+}
+
+// end ends the processor by the failure of one message.
+func (p *partition) end(f *flight, err error) {
+	f.fail(err)
 	p.cancel()
 	p.abandonAll()
+}
+
+// giveBack gives a message back that could not be worked on. Where the local store is damaged the processor is rebuilt, and
+// with it the store; whoever only waited would wait for ever.
+func (p *partition) giveBack(f *flight, err error) {
+	if !errors.Is(err, kafka.ErrStoreDamaged) || !p.session.alive() || p.failed.Swap(true) {
+		f.abandon()
+		return
+	}
+	p.log.Error("the local store is damaged; the processor is rebuilt", "error", err)
+	p.end(f, err)
 }
 
 // receive is goka's callback for one input.

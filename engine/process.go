@@ -8,6 +8,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/waymarkhq/waymark/internal/mutant"
+	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -58,7 +59,7 @@ func (p *partition) process(f *flight, in *input, raw rawMessage) {
 	})
 	p.r.env.Metrics.observe(p.r.env.Stage, in.topic, err, p.r.env.Clock.Mono()-start)
 	if err != nil {
-		f.abandon()
+		p.giveBack(f, err)
 		return
 	}
 	p.apply(f, res, row)
@@ -72,7 +73,8 @@ func (p *partition) row(key string) (row any, base []byte, err error) {
 }
 
 // try runs work until it succeeds or fails for good: an outage is waited out and counts nothing, a transient error is
-// tried again in place, an error of the message, or one that stays, goes to failed. Only errAbandoned is returned.
+// tried again in place, an error of the message, or one that stays, goes to failed. What is returned is errAbandoned, or a
+// damaged local store, which no waiting mends.
 func (p *partition) try(work func() error, failed func(Failure) error) error {
 	tries, held := 0, ""
 	defer func() { p.r.outages.over(held) }() // also where the partition was lost: it is somebody else's then
@@ -81,8 +83,8 @@ func (p *partition) try(work func() error, failed func(Failure) error) error {
 			return errAbandoned
 		}
 		err := work()
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, kafka.ErrStoreDamaged) {
+			return err
 		}
 		class := p.classify(err)
 		if class != stage.ClassOutage {

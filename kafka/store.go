@@ -259,8 +259,12 @@ func (s *store) check(err error) error {
 			s.log.Error("cannot note that the local store is damaged", "error", werr)
 		}
 	})
-	return fmt.Errorf("local store is damaged: %w", err)
+	return fmt.Errorf("%w: %w", ErrStoreDamaged, err)
 }
+
+// ErrStoreDamaged is what a local store answers once it has found that its files are damaged. It is rebuilt when it is opened
+// the next time; until then it stays as it is.
+var ErrStoreDamaged = errors.New("local store is damaged")
 
 func rowKey(key string) []byte { return append([]byte(rowPrefix), key...) }
 
