@@ -173,7 +173,7 @@ func copyChunk(t *testing.T, db *sql.DB, document string, version int64, number 
 	t.Helper()
 	const source = "(SELECT max(key) FROM chunk WHERE document = 'docs/a.txt' AND id != zeroblob(16))"
 	exec(t, db, fmt.Sprintf(`INSERT INTO chunk SELECT (SELECT max(key) + 1 FROM chunk), randomblob(16), '%s', %d, 0, %d, count, start, "end", page,
-		title, source, heading, metadata, text FROM chunk WHERE key = %s`, document, version, number, source))
+		title, source, heading, metadata, text, parent_start, parent_end, parent_text FROM chunk WHERE key = %s`, document, version, number, source))
 	exec(t, db, "INSERT INTO vector SELECT (SELECT max(key) FROM chunk), value FROM vector LIMIT 1",
 		"INSERT INTO text_index (rowid, text, title) SELECT max(key), 'x', '' FROM chunk",
 		"UPDATE meta SET value = value + 1 WHERE name = 'chunks'")

@@ -91,7 +91,7 @@ not JSON
 	want := map[string]string{
 		"docs/a.txt@":                           "docs/a.txt: indexed",
 		"docs/b.txt@":                           "docs/b.txt: dead (no_text): The document has no text.",
-		"docs/big.txt@":                         "docs/big.txt: refused (too_large): the body is above the limit of 2000 bytes",
+		"docs/big.txt@":                         "docs/big.txt: refused (too_large): the document is above the limit of 2000 bytes; larger ones need a blob store, see the setting blobs.url",
 		"docs/empty.txt@":                       "docs/empty.txt: refused (empty_text): the body is empty; DELETE removes a document",
 		"l1@":                                   "l1: indexed",
 		"@docs/lines.jsonl:2":                   r.outcomes["@docs/lines.jsonl:2"], // the words are the API's
