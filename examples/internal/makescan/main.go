@@ -2,7 +2,7 @@
 package main
 
 import (
-	"log"
+	"fmt"
 	"os"
 
 	"github.com/waymarkhq/waymark/rag/parse/parsetest"
@@ -14,6 +14,7 @@ func main() {
 	second, _ := parsetest.Column(70, 380, 14, 60, "The ferry runs every forty minutes and takes bicycles without charge.")
 	document := parsetest.PDF{Title: "Notice", Pages: []parsetest.PDFPage{{Lines: first}, {Lines: second}}}
 	if _, err := os.Stdout.Write(document.Bytes()); err != nil {
-		log.Fatal(err)
+		fmt.Fprintf(os.Stderr, "makescan: %v\n", err)
+		os.Exit(1)
 	}
 }
