@@ -1,9 +1,6 @@
 package ledger
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/waymarkhq/waymark/internal/mutant"
@@ -92,27 +89,6 @@ func (c *change) hear() {
 		return
 	}
 	c.row.Heard = max(c.row.Heard, c.p.Revision.Version)
-}
-
-// MaxInWork is the number of versions of one document that may be in work at once. A row that holds more would come near
-// the limit of a record, and one that cannot be written stops its partition.
-const MaxInWork = 10_000
-
-// wordyInWork is the number of versions in work above which their failures have no sentence: ten thousand of a kilobyte
-// would not fit.
-const wordyInWork = 1_000
-
-// bound ends the earliest version in work where there are too many: the later ones are what will be served.
-func (c *change) bound() {
-	if len(c.row.Work) <= MaxInWork {
-		return
-	}
-	rev := slices.MinFunc(slices.Collect(maps.Keys(c.row.Work)), compareRevisions)
-	w := c.row.Work[rev]
-	c.final(w.MessageID, Final{Revision: rev, Partition: w.Partition, Status: rag.StatusDead, Attempt: w.Attempt, FirstFailed: c.p.At,
-		Failure: &rag.Failure{Stage: "indexer", Class: rag.ClassMessage, Reason: rag.ReasonTooManyVersions,
-			Message: fmt.Sprintf("%d later versions of the document are in work", MaxInWork)}})
-	c.remove(true, rev)
 }
 
 // removed: the store has acknowledged a removal. One that was scheduled again since stays.

@@ -3,7 +3,9 @@ package ledger_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -265,5 +267,85 @@ func TestTooManyVersionsInWork(t *testing.T) {
 	}
 	if r, _, ok := ledger.FirstDue(row); !ok || r != (rag.Removal{Exact: true, Revision: rev(1, 0)}) {
 		t.Errorf("what it wrote is not removed: %+v", r)
+	}
+}
+
+// Where the versions in work are few but large, bytes decide: the row must fit into a record.
+func TestTooManyBytesInWork(t *testing.T) {
+	warnings := slices.Repeat([]string{strings.Repeat("w", 512)}, 32)
+	full := ledger.Bitmap{}.With(0, 249_000)
+	inWork := func(n rag.Version, w ledger.Work) *ledger.DocumentRow {
+		row := &ledger.DocumentRow{Work: map[rag.Revision]ledger.Work{}}
+		for v := rag.Version(1); v <= n; v++ {
+			w.MessageID, w.Count = fmt.Sprint("m", v), 250_000
+			row.Work[rev(v, 0)] = w
+		}
+		return row
+	}
+	apply := func(row *ledger.DocumentRow, p rag.Progress) *ledger.DocumentRow {
+		p.MessageID = fmt.Sprint("m", p.Revision.Version)
+		next := ledger.ApplyProgress(row, p, 7, noon, settings)
+		if again := ledger.ApplyProgress(row, p, 7, noon, settings); !reflect.DeepEqual(next, again) {
+			t.Error("the same record makes two rows of one")
+		}
+		return next
+	}
+	t.Run("the earliest lose their warnings, and stay", func(t *testing.T) {
+		row := apply(inWork(999, ledger.Work{Warnings: warnings}), func() rag.Progress {
+			p := manifest(rev(1000, 0), 1)
+			p.Warnings = warnings
+			return p
+		}())
+		with, first := 0, rag.Version(0)
+		for v := rag.Version(1000); v > 0; v-- {
+			if len(row.Work[rev(v, 0)].Warnings) > 0 {
+				with, first = with+1, v
+			}
+		}
+		if len(row.Work) != 1000 || len(row.Finals) != 0 || with < 300 || with > 400 || int(first) != 1000-with+1 {
+			t.Errorf("%d in work, %d with warnings from %d on, %d ends", len(row.Work), with, first, len(row.Finals))
+		}
+	})
+	t.Run("then the earliest end, as a receipt grows one", func(t *testing.T) {
+		row := inWork(202, ledger.Work{Confirmed: full, Warnings: warnings})
+		row.Work[rev(202, 0)] = ledger.Work{MessageID: "m202", Count: 250_000}
+		if row = apply(row, receipt(rev(202, 0), 249_000, 249_001)); len(row.Work) != 201 || row.Work[rev(202, 0)].Confirmed.Len() != 1 {
+			t.Errorf("%d versions in work", len(row.Work))
+		}
+		words := ledger.Say("d", row, 7)
+		if len(words) != 1 || words[0].Subject.MessageID != "m1" || words[0].Letter != ledger.LetterDead || words[0].Failure.Reason != rag.ReasonTooManyVersions {
+			t.Errorf("said %+v", words)
+		}
+		if r, _, ok := ledger.FirstDue(row); !ok || r != (rag.Removal{Exact: true, Revision: rev(1, 0)}) {
+			t.Errorf("what it wrote is not removed: %+v", r)
+		}
+	})
+	t.Run("few are left alone", func(t *testing.T) {
+		row := apply(inWork(50, ledger.Work{Confirmed: full, Warnings: warnings}), manifest(rev(51, 0), 1))
+		if len(row.Work) != 51 || len(row.Work[rev(1, 0)].Warnings) != 32 {
+			t.Errorf("%d versions in work", len(row.Work))
+		}
+	})
+}
+
+// Ends are bounded by bytes as well: the earliest lose their warnings, then their sentences; what they decide stays.
+func TestTooManyBytesInFinals(t *testing.T) {
+	warnings := slices.Repeat([]string{strings.Repeat("w", 512)}, 32)
+	row := &ledger.DocumentRow{Finals: map[string]ledger.Final{}}
+	for v := rag.Version(1); v <= 9000; v++ {
+		row.Finals[fmt.Sprint("m", v)] = ledger.Final{Revision: rev(v, 0), Status: rag.StatusDead, Cause: v, Warnings: warnings,
+			Failure: &rag.Failure{Stage: "indexer", Reason: "hiccup", Message: strings.Repeat("s", 1<<10)}}
+	}
+	p := verdict(rev(1, 1), rag.StatusDead, 0)
+	p.MessageID, p.Failure.Message = "m1", "why"
+	row = ledger.ApplyProgress(row, p, 10_000, noon, settings)
+	if f := row.Finals["m2"]; len(row.Finals) != 9000 || len(f.Warnings) > 0 || f.Failure.Message != "" || f.Failure.Reason != "hiccup" {
+		t.Errorf("%d ends, an early one: %d warnings, %+v", len(row.Finals), len(f.Warnings), f.Failure)
+	}
+	if f := row.Finals["m9000"]; f.Failure.Message == "" {
+		t.Error("the last has no sentence")
+	}
+	if words := ledger.Say("d", row, 10_000); len(words) != 1 || words[0].Failure.Message != "why" {
+		t.Errorf("said %+v", words)
 	}
 }
