@@ -108,7 +108,9 @@ func (p *Parser) mail(ctx context.Context, s source) (Text, error) {
 }
 
 // fatal reports whether an error in a part ends the reading of the whole.
-func fatal(ctx context.Context, err error) bool { return ctx.Err() != nil || !flow.IsReject(err) }
+func fatal(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || !flow.IsReject(err) || flow.ReasonOf(err) == rag.ReasonTimeout
+}
 
 // bestVersion reads the versions of a text and takes the one in HTML, because it has structure, unless another says much more.
 func (p *Parser) bestVersion(ctx context.Context, versions mail.Body, depth int) (Text, error) {
@@ -148,8 +150,9 @@ func (p *Parser) attachment(ctx context.Context, w *flowWriter, a mail.Part, dep
 	}
 	text, err := p.read(ctx, Input{Content: a.Content, DeclaredType: a.Type, Name: a.Name}, depth+1)
 	if err != nil {
-		var failed *external.Error // an external program may fail on one for good, and not be away
-		if fatal(ctx, err) && !(ctx.Err() == nil && errors.As(err, &failed) && failed.Class == rag.ClassTransient) {
+		var failed *external.Error // an external program may fail on one for good; many that wait for no answer would take too long
+		leave := ctx.Err() == nil && errors.As(err, &failed) && failed.Class == rag.ClassTransient && !errors.Is(err, external.ErrNoAnswer)
+		if fatal(ctx, err) && !leave {
 			return nil, err
 		}
 		return []string{fmt.Sprintf("The attachment %s was left out: %v.", clip(oneLine(name), maxCrumb), err)}, nil

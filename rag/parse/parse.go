@@ -78,7 +78,7 @@ func reject(reason, format string, args ...any) error { return flow.Reject(reaso
 type Limits struct {
 	Input int           // bytes of content; DefaultInput
 	Text  int           // bytes of text read from it; DefaultText
-	Time  time.Duration // DefaultTime
+	Time  time.Duration // DefaultTime; what an external program takes has this limit of its own
 }
 
 // Defaults of Limits. Input is what a record of the documents topic may have.
@@ -147,7 +147,7 @@ func New(l Limits, settings ...Option) (*Parser, error) {
 	for _, set := range settings {
 		set(&o)
 	}
-	outside, err := external.New(l.Text, o.external...)
+	outside, err := external.New(l.Text, l.Time, o.external...)
 	if err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
@@ -170,9 +170,6 @@ func (p *Parser) Settings() string {
 	return Version
 }
 
-// errTime is the cause of a context that has used up Limits.Time.
-var errTime = errors.New("the time for one document is over")
-
 // Parse reads one document. A document that cannot be read is an *Error: rag.ReasonEmptyText (no content at all),
 // ReasonNoText (nothing to read in it), ReasonScanWithoutText, ReasonUnsupportedType, ReasonBrokenJSON, ReasonBrokenFile,
 // ReasonEncrypted, ReasonArchiveBomb, ReasonTooLarge, ReasonMemory, ReasonTimeout or ReasonPanic. When ctx ends, Parse returns its error;
@@ -190,17 +187,18 @@ func (p *Parser) Parse(ctx context.Context, in Input) (Text, error) {
 			return Text{}, err
 		}
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, p.limits.Time, errTime)
+	limited, cancel := flow.WithTime(ctx, p.limits.Time)
 	defer cancel()
 	text, err := p.guarded(limited, in)
+	var outside *external.Error
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return Text{}, fmt.Errorf("parse: %w", ctx.Err())
-	case errors.Is(err, pdf.ErrNotReady):
+	case errors.Is(err, pdf.ErrNotReady), errors.As(err, &outside):
 		return Text{}, err
 	case ctx.Err() != nil:
 		return Text{}, fmt.Errorf("parse: %w", ctx.Err())
-	case errors.Is(context.Cause(limited), errTime):
+	case limited.Err() != nil:
 		return Text{}, reject(rag.ReasonTimeout, "reading the document takes longer than the limit of %v", p.limits.Time)
 	case err != nil:
 		return Text{}, err

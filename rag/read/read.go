@@ -18,6 +18,7 @@ import (
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/language"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
 	"github.com/waymarkhq/waymark/rag/split"
 )
 
@@ -241,14 +242,14 @@ func (r *Reader) whole(ctx context.Context, in Input) (*Document, error) {
 func (r *Reader) cut(ctx context.Context, in parse.Input) (text parse.Text, pieces []split.Piece, err error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if r.o.Time > 0 {
-		limited, cancel = context.WithTimeout(ctx, r.o.Time)
+		limited, cancel = flow.WithTime(ctx, r.o.Time)
 	}
 	defer cancel()
 	fault.Parse(in.Content)
 	if text, err = r.o.Parser.Parse(limited, in); err == nil {
 		pieces, err = r.o.Splitter.Split(limited, text.Body, text.Blocks)
 	}
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil { // not one that a parser has met
 		err = &parse.Error{Reason: rag.ReasonTimeout, Message: fmt.Sprintf("reading the document took longer than %s", r.o.Time)}
 	}
 	return text, pieces, err

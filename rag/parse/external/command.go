@@ -33,6 +33,7 @@ const (
 var (
 	errOutput = errors.New("the output is too large")
 	errMemory = errors.New("the memory is used up")
+	errTime   = errors.New("the time is over")
 )
 
 // run runs the command on a document, in a folder of its own that is gone behind it.
@@ -47,7 +48,9 @@ func (x *program) run(ctx context.Context, in Input) (result Result, err error) 
 		}
 	}()
 	parent := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
+	limited, stop := context.WithTimeoutCause(ctx, x.time, errTime)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(limited)
 	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, x.path, x.Command[1:]...)
 	cmd.Args[0] = x.Command[0]
@@ -57,7 +60,7 @@ func (x *program) run(ctx context.Context, in Input) (result Result, err error) 
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, said, killDelay
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
-		return Result{}, outage("the parser %s cannot be started: %w", x.Command[0], err)
+		return Result{}, outage("the parser %s cannot be started: %v", x.Command[0], err)
 	}
 	watched := make(chan struct{})
 	go func() {
@@ -71,6 +74,8 @@ func (x *program) run(ctx context.Context, in Input) (result Result, err error) 
 	switch cause := context.Cause(ctx); {
 	case parent.Err() != nil:
 		return Result{}, parent.Err()
+	case errors.Is(cause, errTime):
+		return Result{}, flow.Reject(rag.ReasonTimeout, "the parser %s takes longer than the limit of %v for the document", x.Command[0], x.time)
 	case errors.Is(cause, errOutput):
 		return Result{}, errTooMuch(x.limit)
 	case errors.Is(cause, errMemory):

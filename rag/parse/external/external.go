@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
 )
 
 // When a program is asked.
@@ -103,8 +104,11 @@ type Page struct {
 // Reasons of failures that are not the document's.
 const (
 	ReasonUnavailable = "parser_unavailable" // it cannot be started or reached, or says so
-	ReasonFailed      = "parser_failed"      // it ended in disorder, or its reply cannot be understood
+	ReasonFailed      = "parser_failed"      // it ended in disorder, gives no answer in time, or its reply cannot be understood
 )
+
+// ErrNoAnswer is in the *Error of a service that gives no answer in time.
+var ErrNoAnswer = errors.New("the parser gives no answer")
 
 // Error is a failure that is not known to be the document's. Those that are, are a *flow.Error.
 type Error struct {
@@ -139,18 +143,20 @@ type program struct {
 	Config
 	path   string // of the command
 	limit  int    // bytes of what it may answer
+	time   time.Duration
 	client *http.Client
 }
 
-// New checks the programs; a command must be there. limit bounds the text that is read from one document, in bytes.
-func New(limit int, configs ...Config) (*Parsers, error) {
+// New checks the programs; a command must be there. limit bounds the text that is read from one document, in bytes;
+// most is how long a program may take for one, from when it is its turn.
+func New(limit int, most time.Duration, configs ...Config) (*Parsers, error) {
 	p := &Parsers{slots: make(chan struct{}, concurrent)}
 	for i, c := range configs {
 		if err := c.Validate(); err != nil {
 			return nil, fmt.Errorf("parsers[%d]: %w", i, err)
 		}
 		// Twice the text, because JSON escapes, and something for what is around it.
-		x := &program{Config: c, limit: 2*limit + 64<<10, client: newClient()}
+		x := &program{Config: c, limit: 2*limit + 64<<10, time: most, client: newClient()}
 		if x.Memory == 0 {
 			x.Memory = DefaultMemory
 		}
@@ -210,8 +216,10 @@ type Parser struct {
 }
 
 // Read reads a document. A document that cannot be read is a *flow.Error; every other failure is an *Error, or that of ctx when
-// it ends: then the command and all that it has started are killed.
+// it ends: then the command and all that it has started are killed. The clocks of ctx by flow.WithTime are held meanwhile: the
+// wait for other documents is not this one's, and the program has its own limit.
 func (p *Parser) Read(ctx context.Context, in Input) (Result, error) {
+	defer flow.Hold(ctx)()
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()

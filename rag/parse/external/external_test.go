@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func one(t *testing.T, limit int, c Config) *Parser {
 	t.Helper()
 	c.Types = []string{"application/pdf"}
-	p, err := New(limit, c)
+	p, err := New(limit, time.Minute, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +104,11 @@ func TestLimitsOfACommandHold(t *testing.T) {
 	hungry.Memory = 50
 	if got := outcome(one(t, 1000, hungry).Read(t.Context(), Input{})); !strings.HasPrefix(got, "dead memory") {
 		t.Errorf("much memory: %s", got)
+	}
+	slow := one(t, 1000, shell(`sleep 1000`))
+	slow.program.time = 50 * time.Millisecond
+	if got := outcome(slow.Read(t.Context(), Input{})); got != "dead timeout: the parser sh takes longer than the limit of 50ms for the document" {
+		t.Errorf("much time: %s", got)
 	}
 }
 
@@ -248,13 +253,13 @@ func TestConfigurationsAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := New(1, sound, Config{Types: sound.Types, Command: []string{"no-such-command"}}); err == nil || !strings.Contains(err.Error(), "parsers[1]: command") {
+	if _, err := New(1, time.Minute, sound, Config{Types: sound.Types, Command: []string{"no-such-command"}}); err == nil || !strings.Contains(err.Error(), "parsers[1]: command") {
 		t.Errorf("a command that is not there: %v", err)
 	}
 }
 
 func TestProgramsAreChosenByTypeAndTime(t *testing.T) {
-	p, err := New(1, Config{Types: []string{"image/*"}, When: NoText, Command: []string{"sh"}}, Config{Types: []string{"image/png"}, Command: []string{"sh"}})
+	p, err := New(1, time.Minute, Config{Types: []string{"image/*"}, When: NoText, Command: []string{"sh"}}, Config{Types: []string{"image/png"}, Command: []string{"sh"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +274,7 @@ func TestProgramsAreChosenByTypeAndTime(t *testing.T) {
 			t.Errorf("%+v: %t", c, got)
 		}
 	}
-	none, err := New(1)
+	none, err := New(1, time.Minute)
 	if err != nil || none.Settings() != "" || p.Settings() == "" {
 		t.Errorf("settings %q and %q, %v", none.Settings(), p.Settings(), err)
 	}

@@ -7,10 +7,12 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/waymarkhq/waymark/rag"
@@ -30,9 +32,13 @@ func newClient() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// post sends a document to the service. The time is that of ctx.
+// post sends a document to the service. No error of it is a deadline, which a caller might take for its own.
 func (x *program) post(ctx context.Context, in Input) (Result, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.URL, bytes.NewReader(in.Content))
+	limited, cancel := context.WithTimeout(ctx, x.time)
+	defer cancel()
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(limited, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, x.URL, bytes.NewReader(in.Content))
 	if err != nil {
 		return Result{}, outage("the parser's address: %w", err)
 	}
@@ -47,15 +53,20 @@ func (x *program) post(ctx context.Context, in Input) (Result, error) {
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
 		}
-		return Result{}, outage("the parser cannot be reached: %w", err)
+		if limited.Err() != nil && connected.Load() {
+			return Result{}, x.noAnswer()
+		}
+		return Result{}, outage("the parser cannot be reached: %v", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(x.limit)+1))
 	switch {
 	case ctx.Err() != nil:
 		return Result{}, ctx.Err()
+	case err != nil && limited.Err() != nil:
+		return Result{}, x.noAnswer()
 	case err != nil:
-		return Result{}, outage("the parser's reply breaks off: %w", err)
+		return Result{}, outage("the parser's reply breaks off: %v", err)
 	case len(body) > x.limit:
 		return Result{}, errTooMuch(x.limit)
 	case resp.StatusCode != http.StatusOK:
@@ -70,6 +81,8 @@ func (x *program) post(ctx context.Context, in Input) (Result, error) {
 	}
 	return Result{}, failed("the parser's reply is %q, not JSON or text", resp.Header.Get("Content-Type"))
 }
+
+func (x *program) noAnswer() error { return failed("%w within %v", ErrNoAnswer, x.time) }
 
 // refusal says what a status means: that the document cannot be read, that the service is away, or that it failed.
 func (x *program) refusal(resp *http.Response, body []byte) error {
