@@ -44,7 +44,7 @@ type classified struct{ io.ReadCloser }
 
 func (c classified) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF { //nolint:errorlint // what wraps it is no end
 		err = blobError(err)
 	}
 	return n, err

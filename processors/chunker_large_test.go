@@ -132,6 +132,8 @@ func TestBlobStoreThatIsAway(t *testing.T) {
 	for name, change := range map[string]func(*processors.Chunker, *fakeBlobs){
 		"opening":           func(_ *processors.Chunker, b *fakeBlobs) { b.open = away },
 		"reading":           func(_ *processors.Chunker, b *fakeBlobs) { b.reading = away },
+		"cut midway":        func(_ *processors.Chunker, b *fakeBlobs) { b.reading = fmt.Errorf("read: %w", io.ErrUnexpectedEOF) },
+		"cut, as its end":   func(_ *processors.Chunker, b *fakeBlobs) { b.reading = fmt.Errorf("read: %w", io.EOF) },
 		"its own time over": func(_ *processors.Chunker, b *fakeBlobs) { b.reading = context.DeadlineExceeded },
 		"not configured":    func(c *processors.Chunker, _ *fakeBlobs) { c.Blobs = nil },
 	} {

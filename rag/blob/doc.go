@@ -5,5 +5,6 @@
 // more is collected by a Collector.
 //
 // A store has a mark, written with its first blob. Where the mark is missing the store is away (a folder that is not
-// mounted, another bucket), so that a document whose blob is not found there does not die.
+// mounted, another bucket), so that a document whose blob is not found there does not die. Who has seen the mark of a folder
+// never writes it anew; who has not cannot tell a folder that was never mounted from a new store.
 package blob

@@ -43,7 +43,7 @@ type Store struct {
 	bucket *blob.Bucket
 	folder string // "" for a bucket
 	now    func() time.Time
-	marked atomic.Bool
+	marked atomic.Bool // the mark was seen: it is never written again
 }
 
 // Open opens the store that a URL names: file:///srv/blobs (made if it is missing), s3://bucket?region=eu-central-1, or
@@ -107,7 +107,10 @@ func OpenFolder(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the blob folder %s: %w", dir, err)
 	}
-	return &Store{bucket: b, folder: dir, now: now}, nil
+	s := &Store{bucket: b, folder: dir, now: now}
+	_, err = os.Stat(filepath.Join(dir, mark))
+	s.marked.Store(err == nil)
+	return s, nil
 }
 
 // Close ends the store.
@@ -145,7 +148,7 @@ type source struct {
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF { // what wraps it is no end
 		s.err = err
 	}
 	return n, err
@@ -178,7 +181,14 @@ func ignore(err, what error) error {
 func (s *Store) publish(ctx context.Context, temporary string, b rag.Blob) error {
 	key := blobs + b.Key()
 	if s.folder != "" {
-		return s.rename(temporary, key)
+		err := s.Canary(ctx) // it may have gone away since
+		if err == nil {
+			err = s.rename(temporary, key)
+		}
+		if err != nil {
+			_ = s.bucket.Delete(ctx, temporary) // else it is collected
+		}
+		return err
 	}
 	there, err := s.bucket.Exists(ctx, key)
 	if err != nil {
@@ -210,9 +220,13 @@ func (s *Store) rename(from, to string) error {
 	return errors.Join(syncPath(day), syncPath(filepath.Dir(day)), syncPath(s.folder))
 }
 
-// setMark marks the store as one of ours before the first blob is in it.
+// setMark marks the store as one of ours before the first blob is in it. A folder that had its mark and has none is not mounted
+// any more.
 func (s *Store) setMark(ctx context.Context) error {
-	if s.marked.Load() {
+	switch {
+	case s.marked.Load() && s.folder != "":
+		return s.Canary(ctx)
+	case s.marked.Load():
 		return nil
 	}
 	there, err := s.bucket.Exists(ctx, mark)
@@ -237,11 +251,13 @@ func (s *Store) Canary(ctx context.Context) error {
 	case !there:
 		return fmt.Errorf("the blob store is away: its mark %s is missing, so this is not where blobs were written to", mark)
 	}
+	s.marked.Store(true)
 	return nil
 }
 
 // Open reads a blob from its beginning. What it gives is verified once it ends: the last Read returns ErrCorrupt instead of
-// io.EOF. Errors that are ErrMissing or ErrCorrupt speak of the blob; all others mean that the store is away.
+// io.EOF. Errors that are ErrMissing or ErrCorrupt speak of the blob; all others mean that the store is away. None but the end
+// itself is an io.EOF or an io.ErrUnexpectedEOF, whatever the network said.
 func (s *Store) Open(ctx context.Context, b rag.Blob) (io.ReadCloser, error) {
 	r, err := s.bucket.NewReader(ctx, blobs+b.Key(), nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -251,7 +267,7 @@ func (s *Store) Open(ctx context.Context, b rag.Blob) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, b.Key())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read from the blob store: %w", err)
+		return nil, &readError{err}
 	}
 	return &verified{r: r, want: b, hash: sha256.New()}, nil
 }
@@ -271,15 +287,29 @@ func (v *verified) Read(p []byte) (int, error) {
 	switch {
 	case v.size > v.want.Size:
 		return 0, fmt.Errorf("%w: %s has more than %d bytes", ErrCorrupt, v.want.Key(), v.want.Size)
-	case errors.Is(err, io.EOF) && (v.size != v.want.Size || rag.Hash(v.hash.Sum(nil)) != v.want.SHA256):
+	case err == io.EOF && (v.size != v.want.Size || rag.Hash(v.hash.Sum(nil)) != v.want.SHA256):
 		return n, fmt.Errorf("%w: %s has %d bytes of another content", ErrCorrupt, v.want.Key(), v.size)
-	case err != nil && !errors.Is(err, io.EOF):
-		return n, fmt.Errorf("read from the blob store: %w", err)
+	case err != nil && err != io.EOF:
+		return n, &readError{err}
 	}
 	return n, err
 }
 
 func (v *verified) Close() error { return v.r.Close() }
+
+// readError is an error of a store that is read. It hides that its cause is the end of something, which readers would take for
+// the end of the blob.
+type readError struct{ cause error }
+
+func (e *readError) Error() string { return "read from the blob store: " + e.cause.Error() }
+
+// Is reports whether the cause is target.
+func (e *readError) Is(target error) bool {
+	return target != io.EOF && target != io.ErrUnexpectedEOF && errors.Is(e.cause, target)
+}
+
+// As finds what the cause is.
+func (e *readError) As(target any) bool { return errors.As(e.cause, target) }
 
 // syncPath makes the kernel write a file, or the names in a folder, to the disk.
 func syncPath(path string) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -165,6 +166,124 @@ func TestFolderThatGoesAway(t *testing.T) {
 	if got, err := read(s, b); err != nil || got != "content" {
 		t.Errorf("it is back: %q, %v", got, err)
 	}
+}
+
+// A folder that is not mounted any more is not made a store of its own by what is written.
+func TestWriteToAFolderThatIsNotMounted(t *testing.T) {
+	for name, see := range map[string]func(t *testing.T, dir string) *blob.Store{
+		"a process that has written": func(t *testing.T, dir string) *blob.Store {
+			s := openFolder(t, dir)
+			write(t, s, "before")
+			return s
+		},
+		"a process that found the store when it began": openFolderOfAnother,
+		"a process that was asked whether it is there": func(t *testing.T, dir string) *blob.Store {
+			s := openFolder(t, dir)
+			write(t, openFolder(t, dir), "before")
+			if err := s.Canary(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "blobs")
+			s := see(t, dir)
+			if err := os.Rename(dir, dir+".away"); err != nil {
+				t.Fatal(err)
+			}
+			for _, mounted := range []bool{false, true} { // the mount point is missing, or empty
+				if mounted {
+					if err := os.Mkdir(dir, 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if b, err := s.Write(t.Context(), strings.NewReader("content")); err == nil || !strings.Contains(err.Error(), "away") {
+					t.Errorf("written as %+v: %v", b, err)
+				}
+				if left, err := os.ReadDir(dir); mounted && (err != nil || len(left) > 0) {
+					t.Errorf("left in the mount point: %v, %v", left, err)
+				}
+			}
+			if err := os.Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(dir+".away", dir); err != nil {
+				t.Fatal(err)
+			}
+			write(t, s, "content")
+		})
+	}
+}
+
+func openFolder(t *testing.T, dir string) *blob.Store {
+	t.Helper()
+	s, err := blob.OpenFolder(dir, newClock().now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// openFolderOfAnother opens a folder to which another process has written.
+func openFolderOfAnother(t *testing.T, dir string) *blob.Store {
+	t.Helper()
+	write(t, openFolder(t, dir), "before")
+	return openFolder(t, dir)
+}
+
+// during is content that does something before it ends.
+type during func() error
+
+func (d during) Read([]byte) (int, error) {
+	if err := d(); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
+}
+
+func TestFolderThatGoesAwayDuringAWrite(t *testing.T) {
+	dir := t.TempDir()
+	s := openFolderOfAnother(t, dir)
+	gone := during(func() error { return os.Remove(filepath.Join(dir, "waymark-blobs")) })
+	b, err := s.Write(t.Context(), io.MultiReader(strings.NewReader("content"), gone))
+	if err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("written as %+v: %v", b, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "incoming")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// The end of a network's stream must not look like the end of a blob, nor of what is written.
+func TestErrorsThatLookLikeTheEnd(t *testing.T) {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+		for name, cause := range map[string]error{"wrapped": fmt.Errorf("the network: %w", end), "bare": end} {
+			r := blob.Verified(io.MultiReader(strings.NewReader("con"), iotest.ErrReader(cause)), rag.NewBlob(newClock().now(), sha256.Sum256([]byte("content")), 7))
+			got, err := io.ReadAll(r)
+			if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%v, %s: read %q, %v", end, name, got, err)
+			}
+			if short := cause == io.EOF; errors.Is(err, blob.ErrCorrupt) != short { //nolint:errorlint // bare
+				t.Errorf("%v, %s: %v", end, name, err)
+			}
+		}
+	}
+	canceled := blob.Verified(iotest.ErrReader(context.Canceled), rag.Blob{Size: 1})
+	if _, err := io.ReadAll(canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	eachStore(t, func(t *testing.T, s *blob.Store, _ *clock) {
+		broken := fmt.Errorf("the client: %w", io.EOF)
+		if _, err := s.Write(t.Context(), io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken))); err != broken { //nolint:errorlint // as it is
+			t.Errorf("error %v", err)
+		}
+	})
 }
 
 func TestCorrupt(t *testing.T) {

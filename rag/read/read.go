@@ -45,6 +45,8 @@ type Input struct {
 	// Open gives its bytes from the beginning. It may be called several times, and must give the same each time. Its errors,
 	// and those of reading, are returned as they are.
 	Open func(ctx context.Context) (io.ReadCloser, error)
+	// Size is how many bytes it gives. A source that gives more or fewer was not read: that is an error of neither type that
+	// speaks of the document.
 	Size int64
 	// DeclaredType and Name as in parse.Input.
 	DeclaredType string
@@ -173,12 +175,15 @@ func (r *Reader) look(ctx context.Context, in Input) (look, error) {
 		return look{}, err
 	}
 	defer source.Close()
-	head := make([]byte, 256<<10)
-	n, err := io.ReadFull(source, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return look{}, err
+	head := make([]byte, min(in.Size, 256<<10))
+	n, end := io.ReadFull(source, head)
+	switch {
+	case end == io.EOF || end == io.ErrUnexpectedEOF: // of ReadFull itself: there is less than the document has
+		return look{}, in.sized(n, true)
+	case end != nil:
+		return look{}, end
 	}
-	head = head[:border(head[:n])]
+	head = head[:border(head)]
 	if bytes.Contains(head[:min(len(head), 1<<10)], []byte("%PDF-")) || bytes.HasPrefix(head, []byte("PK\x03\x04")) {
 		return look{limit: r.o.MaxBytes}, nil
 	}
@@ -267,6 +272,9 @@ func readAll(ctx context.Context, in Input) ([]byte, error) {
 	}
 	b := bytes.NewBuffer(make([]byte, 0, in.Size+bytes.MinRead)) // room to see the end without growing
 	if _, err := b.ReadFrom(source); err != nil {
+		return nil, err
+	}
+	if err := in.sized(b.Len(), true); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

@@ -254,6 +254,70 @@ func TestErrorsOfTheSource(t *testing.T) {
 	}
 }
 
+// cut is a document whose source breaks off after some bytes, in the opening after some that are as they should be.
+func cut(text string, after, sound int, err error) func(context.Context) (io.ReadCloser, error) {
+	opened := 0
+	return func(context.Context) (io.ReadCloser, error) {
+		if opened++; opened <= sound {
+			return io.NopCloser(strings.NewReader(text)), nil
+		}
+		return io.NopCloser(io.MultiReader(strings.NewReader(text[:after]), failing{err})), nil
+	}
+}
+
+// A source that is cut midway is never the end of the document, however its error looks: net/http says io.ErrUnexpectedEOF,
+// as io.ReadFull does at the end of what it reads.
+func TestSourceThatIsCut(t *testing.T) {
+	text := prose(3 * window)
+	pdf := "%PDF-1.7\n" + strings.Repeat("x", 300<<10)
+	for name, end := range map[string]error{
+		"wrapped":     fmt.Errorf("the network: %w", io.ErrUnexpectedEOF),
+		"bare":        io.ErrUnexpectedEOF,
+		"wrapped end": fmt.Errorf("the network: %w", io.EOF),
+		"end":         io.EOF,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for what, tc := range map[string]struct {
+				content, name string
+				after, sound  int
+			}{
+				"a text, in its beginning":            {text, "a.txt", 100, 0},
+				"a text, before its beginning":        {text, "a.txt", 0, 0},
+				"a text, between its windows":         {text, "a.txt", window, 1},
+				"a text, in a window":                 {text, "a.txt", window + 100, 1},
+				"a text, in a character":              {text, "a.txt", strings.Index(text[window:], "щ") + window + 1, 1},
+				"a PDF, before its beginning":         {pdf, "", 0, 0},
+				"a PDF, behind its beginning":         {pdf, "", 280 << 10, 0},
+				"a document that is read as a whole":  {text[:window], "a.txt", 100, 0},
+				"one that looks like text, in a look": {strings.Repeat("{", 3*window), "a.json", 100, 0},
+			} {
+				d, err := newReader(t, read.Options{}).Read(t.Context(), read.Input{Open: cut(tc.content, tc.after, tc.sound, end), Size: int64(len(tc.content)), Name: tc.name})
+				var pe *parse.Error
+				if err == nil || errors.As(err, &pe) {
+					t.Errorf("%s: document %v, error %v", what, d != nil, err)
+				}
+			}
+			d, err := newReader(t, read.Options{}).Read(t.Context(), read.Input{Open: cut(text, window+100, 2, end), Size: int64(len(text)), Name: "a.txt"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Texts(t.Context(), func(int, string, string) error { return nil }); err == nil {
+				t.Error("the texts were read to an end that is none")
+			}
+		})
+	}
+}
+
+// What has other bytes than it should have is not read.
+func TestSourceOfAnotherSize(t *testing.T) {
+	text := prose(3 * window)
+	_, err := newReader(t, read.Options{}).Read(t.Context(), read.Input{Open: (&opener{content: text + "more"}).open, Size: int64(len(text)), Name: "a.txt"})
+	var pe *parse.Error
+	if err == nil || errors.As(err, &pe) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // slow is a parser that takes its time.
 type slow struct{}
 

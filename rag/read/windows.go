@@ -80,8 +80,11 @@ func (r *Reader) eachWindow(ctx context.Context, in Input, yield func(start int,
 	for {
 		n, err := io.ReadFull(source, buf[have:])
 		have += n
-		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		last := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull itself: one that wraps them is no end
 		if err != nil && !last {
+			return err
+		}
+		if err := in.sized(start+have, last); err != nil {
 			return err
 		}
 		end := have
@@ -133,12 +136,12 @@ func texts(ctx context.Context, in Input, pieces []split.Piece, yield func(int, 
 	r, at := bufio.NewReaderSize(source, textBuffer), 0
 	for i, p := range pieces {
 		if _, err := r.Discard(p.Start - at); err != nil {
-			return ended(err)
+			return ended(in, at, err)
 		}
 		at = p.Start
 		b, err := r.Peek(p.End - p.Start)
 		if err != nil {
-			return ended(err)
+			return ended(in, at+len(b), err)
 		}
 		text := string(b)
 		if i == len(pieces)-1 {
@@ -153,10 +156,21 @@ func texts(ctx context.Context, in Input, pieces []split.Piece, yield func(int, 
 	return nil
 }
 
-// ended: the source ends sooner than it did before.
-func ended(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+// ended: where the source ends without an error of its own, it ends sooner than it did before.
+func ended(in Input, have int, err error) error {
+	if err == io.EOF { //nolint:errorlint // one that wraps it is an error of its own
+		return in.sized(have, true)
 	}
 	return err
+}
+
+// sized refuses a source that has, or at its end had, other bytes than the document. That says nothing about the document.
+func (in Input) sized(have int, ended bool) error {
+	switch {
+	case int64(have) > in.Size:
+		return fmt.Errorf("the document has more than its %d bytes", in.Size)
+	case ended && int64(have) < in.Size:
+		return fmt.Errorf("the document breaks off after %d of its %d bytes", have, in.Size)
+	}
+	return nil
 }
