@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/waymarkhq/waymark/engine"
@@ -41,10 +42,12 @@ type Options struct {
 	ReadSettings string // names what reads them, parser and splitter with their versions and options
 	// Blobs hold the content of large documents; nil: there is no blob store.
 	Blobs processors.Blobs
-	// CollectBlobs deletes blobs that nothing refers to; nil: nobody does. One process of the cluster calls it at a time, every
-	// CollectEvery.
+	// CollectBlobs deletes blobs that nothing refers to; nil: nobody does. One process of the cluster calls it at a time, soon
+	// after it became the one and then every CollectEvery. Where it fails it says so in Log and is called again the next time.
 	CollectBlobs func(ctx context.Context) error
 	CollectEvery time.Duration
+	Jitter       func() float64 // in [0, 1)
+	Log          *slog.Logger
 
 	Embedder   embed.Embedder
 	EmbedBatch engine.BatchOptions

@@ -130,6 +130,7 @@ func (n *Node) pipelineOptions() pipeline.Options {
 	}
 	if n.parts.blobs != nil {
 		o.Blobs, o.CollectBlobs, o.CollectEvery = n.parts.blobs, n.collectBlobs, collectEvery
+		o.Jitter, o.Log = rand.Float64, n.log
 	}
 	return o
 }
