@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,13 +97,43 @@ func recoveries(b *testing.B, restart bool) []time.Duration {
 		second = p.watched("second")
 		second.health.waitReady()
 	}
+	f := p.startFlow(b)
+	eventually(b, "the first commits", func() error { return f.advanced(map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}) })
+	var took []time.Duration
+	for range 20 {
+		first.kill(9)
+		began, from := time.Now(), f.committed()
+		if restart {
+			first.launch()
+		}
+		eventually(b, "new commits everywhere", func() error { return f.advanced(from) })
+		took = append(took, time.Since(began))
+		if !restart {
+			first.launch()
+			first.health.waitReady()
+			now := f.committed()
+			eventually(b, "both to work", func() error { return f.advanced(now) })
+			first, second = second, first
+		}
+	}
+	f.end()
+	return took
+}
+
+// flow is a client that sends records to the chunker, evenly to all partitions, and looks what it commits.
+type flow struct {
+	b   *testing.B
+	c   *kgo.Client
+	end func()
+}
+
+func (p *pods) startFlow(b *testing.B) *flow {
+	b.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(p.broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close()
 	ctx, stop := context.WithCancel(b.Context())
-	defer stop()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -111,55 +142,41 @@ func recoveries(b *testing.B, restart bool) []time.Duration {
 			pause(5 * time.Millisecond)
 		}
 	}()
-	advance := func(from map[int32]int64) error {
-		for part, offset := range committed(b, c, "waymark-chunker", "waymark.documents") {
-			if offset <= from[part] {
-				return fmt.Errorf("partition %d stands at %d", part, offset)
-			}
-		}
-		return nil
-	}
-	eventually(b, "the first commits", func() error { return advance(map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}) })
-	var took []time.Duration
-	for range 20 {
-		first.kill(9)
-		began, from := time.Now(), committed(b, c, "waymark-chunker", "waymark.documents")
-		if restart {
-			first.launch()
-		}
-		eventually(b, "new commits everywhere", func() error { return advance(from) })
-		took = append(took, time.Since(began))
-		if !restart {
-			first.launch()
-			first.health.waitReady()
-			now := committed(b, c, "waymark-chunker", "waymark.documents")
-			eventually(b, "both to work", func() error { return advance(now) })
-			first, second = second, first
+	end := sync.OnceFunc(func() {
+		stop()
+		<-ended
+		c.Close()
+	})
+	b.Cleanup(end)
+	return &flow{b, c, end}
+}
+
+func (f *flow) committed() map[int32]int64 {
+	f.b.Helper()
+	return committed(f.b, f.c, "waymark-chunker", "waymark.documents")
+}
+
+// advanced is an error unless every partition has a committed offset behind from.
+func (f *flow) advanced(from map[int32]int64) error {
+	for part, offset := range f.committed() {
+		if offset <= from[part] {
+			return fmt.Errorf("partition %d stands at %d", part, offset)
 		}
 	}
-	stop()
-	<-ended
-	return took
+	return nil
 }
 
 // BenchmarkTableOfMessageIDs fills the chunker's table with rows of one message id each (a million, or WAYMARK's own number
 // in E2E_IDS) and reports how long a fresh pod takes to recover it, and its resident memory then.
 func BenchmarkTableOfMessageIDs(b *testing.B) {
-	n := 1_000_000
-	if s := os.Getenv("E2E_IDS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			b.Fatal(err)
-		}
-	}
+	n := messageIDs(b, 1_000_000)
 	for b.Loop() {
 		p := newPods(b)
 		p.startBroker()
 		fillChunkerTable(b, p.broker, n)
-		at := freeAddress(b)
 		began := time.Now()
-		pod := start(b, "pod", append(p.env, "WAYMARK_MONITOR_LISTEN="+at), "run", "chunker", "--data-dir", p.dir+"/pod")
-		api{b, "http://" + at}.waitReady()
+		pod := p.watched("pod")
+		pod.health.waitReady()
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-recover")
 		b.ReportMetric(residentMB(b, pod.cmd.Process.Pid), "RSS-MB")
 	}
@@ -169,13 +186,7 @@ func BenchmarkTableOfMessageIDs(b *testing.B) {
 // and reports how long it takes until every partition has a new committed offset: with kafka.standby and without. The
 // session timeout is part of it.
 func BenchmarkTakeoverOfALargeTable(b *testing.B) {
-	n := 200_000
-	if s := os.Getenv("E2E_IDS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			b.Fatal(err)
-		}
-	}
+	n := messageIDs(b, 200_000)
 	for _, standby := range []bool{false, true} {
 		b.Run(fmt.Sprintf("standby=%t", standby), func(b *testing.B) {
 			for b.Loop() {
@@ -196,36 +207,28 @@ func takeover(b *testing.B, rows int, standby bool) (took time.Duration, rss flo
 	first.health.waitReady()
 	second := p.watched("second")
 	second.health.waitReady()
-	c, err := kgo.NewClient(kgo.SeedBrokers(p.broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	f := p.startFlow(b)
+	eventually(b, "commits everywhere", func() error { return f.advanced(map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}) })
+	first.kill(9)
+	began, from := time.Now(), f.committed()
+	eventually(b, "new commits everywhere", func() error { return f.advanced(from) })
+	took = time.Since(began)
+	f.end()
+	return took, residentMB(b, second.cmd.Process.Pid)
+}
+
+// messageIDs is how many rows the chunker's table gets: E2E_IDS where it is set.
+func messageIDs(b *testing.B, usual int) int {
+	b.Helper()
+	s := os.Getenv("E2E_IDS")
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close()
-	ctx, stop := context.WithCancel(b.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for i := 0; ctx.Err() == nil; i++ { // a delete of an unknown document: the cheapest record there is
-			c.Produce(ctx, &kgo.Record{Topic: "waymark.documents", Key: fmt.Appendf(nil, "doc-%d", i), Partition: int32(i % partitionsOfBroker)}, nil)
-			pause(5 * time.Millisecond)
-		}
-	}()
-	advance := func(from map[int32]int64) error {
-		for part, offset := range committed(b, c, "waymark-chunker", "waymark.documents") {
-			if offset <= from[part] {
-				return fmt.Errorf("partition %d stands at %d", part, offset)
-			}
-		}
-		return nil
-	}
-	eventually(b, "commits everywhere", func() error { return advance(map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}) })
-	first.kill(9)
-	began, from := time.Now(), committed(b, c, "waymark-chunker", "waymark.documents")
-	eventually(b, "new commits everywhere", func() error { return advance(from) })
-	took = time.Since(began)
-	stop()
-	<-ended
-	return took, residentMB(b, second.cmd.Process.Pid)
+	return n
 }
 
 func fillChunkerTable(b *testing.B, broker string, n int) {

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,8 +9,10 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/lovoo/goka"
+	"github.com/lovoo/goka/codec"
 
 	"github.com/waymarkhq/waymark/engine"
+	"github.com/waymarkhq/waymark/internal/benchwork"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
 	"github.com/waymarkhq/waymark/stage"
@@ -25,36 +26,6 @@ const (
 	benchKeys     = 10_000
 	benchValue    = 1 << 10
 )
-
-// raw is a codec of bytes.
-type raw struct{}
-
-func (raw) Encode(b []byte) ([]byte, error) { return b, nil }
-func (raw) Decode(b []byte) ([]byte, error) { return b, nil }
-
-// gokaRaw is the same for goka.
-type gokaRaw struct{}
-
-func (gokaRaw) Encode(v any) ([]byte, error) { return v.([]byte), nil }
-func (gokaRaw) Decode(b []byte) (any, error) { return b, nil }
-
-// later is a merge of rows that begin with a number: the higher one wins.
-func later(a, b *[]byte) *[]byte {
-	if binary.BigEndian.Uint64(*b) > binary.BigEndian.Uint64(*a) {
-		return b
-	}
-	return a
-}
-
-func nextRow(row, value []byte) []byte {
-	next := make([]byte, 64)
-	if row != nil {
-		copy(next, row)
-	}
-	binary.BigEndian.PutUint64(next, binary.BigEndian.Uint64(next)+1)
-	copy(next[8:], value[:32])
-	return next
-}
 
 // fill writes the messages and returns a world to run in.
 func fill(b *testing.B) *world {
@@ -101,7 +72,7 @@ func measure(b *testing.B, w *world, group string) {
 }
 
 func BenchmarkEngineTableAndEmit(b *testing.B) {
-	topic, outTopic := stage.Topic[[]byte]{Name: "in", Codec: raw{}}, stage.Topic[[]byte]{Name: "out", Codec: raw{}}
+	topic, outTopic := stage.Topic[[]byte]{Name: "in", Codec: benchwork.Raw{}}, stage.Topic[[]byte]{Name: "out", Codec: benchwork.Raw{}}
 	for b.Loop() {
 		w := fill(b)
 		g, err := engine.NewGroup("g",
@@ -110,10 +81,10 @@ func BenchmarkEngineTableAndEmit(b *testing.B) {
 				if row != nil {
 					old = *row
 				}
-				next := nextRow(old, m.Value)
+				next := benchwork.NextRow(old, m.Value)
 				return stage.Result[[]byte]{Outputs: []stage.Output{outTopic.Record(m.Key, m.Value)}, Row: &next}, nil
 			}),
-			engine.Table(raw{}, later))
+			engine.Table(benchwork.Raw{}, benchwork.Later))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -126,11 +97,11 @@ func BenchmarkEngineTableAndEmit(b *testing.B) {
 func BenchmarkGokaTableAndEmit(b *testing.B) {
 	for b.Loop() {
 		w := fill(b)
-		benchGoka(b, w, goka.DefineGroup("g", goka.Input("in", gokaRaw{}, func(ctx goka.Context, m any) {
+		benchGoka(b, w, goka.DefineGroup("g", goka.Input("in", new(codec.Bytes), func(ctx goka.Context, m any) {
 			old, _ := ctx.Value().([]byte)
 			ctx.Emit("out", ctx.Key(), m)
-			ctx.SetValue(nextRow(old, m.([]byte)))
-		}), goka.Output("out", gokaRaw{}), goka.Persist(gokaRaw{})))
+			ctx.SetValue(benchwork.NextRow(old, m.([]byte)))
+		}), goka.Output("out", new(codec.Bytes)), goka.Persist(new(codec.Bytes))))
 	}
 }
 
@@ -169,7 +140,7 @@ func (quiet) Println(...any)        {}
 func (quiet) Printf(string, ...any) {}
 
 func BenchmarkEngineStateless(b *testing.B) {
-	topic, outTopic := stage.Topic[[]byte]{Name: "in", Codec: raw{}}, stage.Topic[[]byte]{Name: "out", Codec: raw{}}
+	topic, outTopic := stage.Topic[[]byte]{Name: "in", Codec: benchwork.Raw{}}, stage.Topic[[]byte]{Name: "out", Codec: benchwork.Raw{}}
 	for b.Loop() {
 		w := fill(b)
 		g, err := engine.NewGroup("g", engine.Input(topic, func(_ context.Context, m stage.Message[[]byte], _ *struct{}) (stage.Result[struct{}], error) {

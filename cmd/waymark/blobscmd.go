@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/rag/blob"
 )
 
@@ -47,14 +46,9 @@ type collected struct {
 
 // Run is called by the parser.
 func (c *blobsCollectCmd) Run(ctx context.Context, env *environment) error {
-	// It needs what 'up' has, and listens nowhere.
-	cfg, err := env.load(c.Configuration, config.Target{Command: config.CommandUp, Insecure: true})
+	cfg, runtime, err := env.loadBeside(c.Configuration)
 	if err != nil {
 		return err
-	}
-	runtime := env.newRuntime(env.log)
-	if runtime == nil {
-		return errNoRuntime
 	}
 	found, err := runtime.CollectBlobs(ctx, cfg, CollectOptions{DryRun: c.DryRun, Log: env.log})
 	if err != nil {

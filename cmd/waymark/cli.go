@@ -131,6 +131,25 @@ func (e *environment) load(f configFlags, t config.Target) (*config.Config, erro
 	}, t)
 }
 
+// loadBeside reads the configuration of a command that works on what 'up' has, beside it: it needs as much, and listens
+// nowhere.
+func (e *environment) loadBeside(f configFlags) (*config.Config, Runtime, error) {
+	cfg, err := e.load(f, config.Target{Command: config.CommandUp, Insecure: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	runtime, err := e.runtime()
+	return cfg, runtime, err
+}
+
+// runtime is the pipeline of this build.
+func (e *environment) runtime() (Runtime, error) {
+	if r := e.newRuntime(e.log); r != nil {
+		return r, nil
+	}
+	return nil, errNoRuntime
+}
+
 const (
 	apiVariable       = "WAYMARK_API"
 	tokenVariable     = "WAYMARK_API_TOKEN"

@@ -81,9 +81,9 @@ func (e *environment) serve(
 	ctx context.Context, cfg *config.Config, insecure bool,
 	start func(Runtime, context.Context, *config.Config, ServeOptions) error, work func(context.Context, Addresses) error,
 ) (err error) {
-	runtime := e.newRuntime(e.log)
-	if runtime == nil {
-		return errNoRuntime
+	runtime, err := e.runtime()
+	if err != nil {
+		return err
 	}
 	dir, err := datadir.Open(cfg.DataDir)
 	if err != nil {
@@ -202,9 +202,9 @@ func (e *environment) topics(
 	if err != nil {
 		return err
 	}
-	runtime := e.newRuntime(e.log)
-	if runtime == nil {
-		return errNoRuntime
+	runtime, err := e.runtime()
+	if err != nil {
+		return err
 	}
 	differences, err := do(runtime, ctx, cfg)
 	var unfixable *kafka.UnfixableError

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/waymarkhq/waymark/cmd/waymark/internal/console"
-	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/ledger"
 	"github.com/waymarkhq/waymark/verify"
@@ -42,14 +41,9 @@ Exit codes: 0 nothing differs, or everything was repaired; 1 something is left.
 
 // Run is called by the parser.
 func (c *verifyCmd) Run(ctx context.Context, env *environment) error {
-	// It needs what 'up' has, and listens nowhere.
-	cfg, err := env.load(c.Configuration, config.Target{Command: config.CommandUp, Insecure: true})
+	cfg, runtime, err := env.loadBeside(c.Configuration)
 	if err != nil {
 		return err
-	}
-	runtime := env.newRuntime(env.log)
-	if runtime == nil {
-		return errNoRuntime
 	}
 	report, err := runtime.Verify(ctx, cfg, VerifyOptions{
 		Repair: c.Repair, Log: env.log, Progress: func(step string) { env.console.SetStatus(step + "…") },

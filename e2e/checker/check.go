@@ -52,6 +52,24 @@ func (r *Report) Err() error {
 	return errors.Join(errs...)
 }
 
+// Tell logs the report, and its violations as errors, of many the first ones.
+func (r *Report) Tell(t interface {
+	Helper()
+	Log(args ...any)
+	Error(args ...any)
+	Errorf(format string, args ...any)
+}) {
+	t.Helper()
+	t.Log(r)
+	const told = 20
+	for _, v := range r.Violations[:min(told, len(r.Violations))] {
+		t.Error(v)
+	}
+	if n := len(r.Violations); n > told {
+		t.Errorf("… and %d more", n-told)
+	}
+}
+
 // String is one line.
 func (r *Report) String() string {
 	return fmt.Sprintf("%d submissions %v (and %d duplicates) of %d documents, %d chunks, %d vectors, %d letters, %d events, %d marked offsets, %d observations of readers, %d late rows: %d violations",

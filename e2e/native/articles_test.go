@@ -2,7 +2,6 @@ package native
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 )
@@ -12,22 +11,14 @@ import (
 func TestHundredArticlesSurviveTenKills(t *testing.T) {
 	needNative(t)
 	p := newPods(t, "hundred")
-	p.run("api", "api")
-	worker := p.run("worker", workers...)
-	p.waitReady()
+	worker := p.runAll()
 	docs, m := articles(t, 100), newModel()
-	var sending sync.WaitGroup
-	sending.Go(func() {
-		for _, d := range docs {
-			p.put(m, d)
-			pause(30 * time.Millisecond)
-		}
-	})
+	sent := p.putAll(m, docs, 30*time.Millisecond)
 	for range 10 {
 		pause(time.Duration(300+rand.IntN(900)) * time.Millisecond)
 		p.restart(worker)
 	}
-	sending.Wait()
+	sent()
 	p.check(m)
 	before, err := p.api.Stats(t.Context())
 	if err != nil {

@@ -84,9 +84,7 @@ func TestLeaderKilledFiveTimes(t *testing.T) {
 	needNative(t)
 	k := needKillable(t, 3)
 	p := newPods(t, "leaders")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	l := p.startLoad(40, 20*time.Millisecond)
 	kills := 5
 	if !all() {
@@ -115,9 +113,7 @@ func TestRollingRestart(t *testing.T) {
 	needAll(t)
 	k := needKillable(t, 3)
 	p := newPods(t, "rolling")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	l := p.startLoad(40, 20*time.Millisecond)
 	for node := 1; node <= k.Nodes(); node++ {
 		l.await(20)
@@ -136,9 +132,7 @@ func TestAllBrokersDown(t *testing.T) {
 	needAll(t)
 	k := needKillable(t, 3)
 	p := newPods(t, "down")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	l := p.startLoad(40, 20*time.Millisecond)
 	l.await(40)
 	for node := 1; node <= 2; node++ {
@@ -201,9 +195,7 @@ func TestBrokerPaused(t *testing.T) {
 	needAll(t)
 	k := needKillable(t, 3)
 	p := newPods(t, "paused")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	l := p.startLoad(40, 20*time.Millisecond)
 	l.await(40)
 	node := leader(t, "paused.documents")

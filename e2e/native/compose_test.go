@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -154,19 +153,13 @@ func TestComposeSurvivesKills(t *testing.T) {
 	p := c.pods()
 	p.waitReady()
 	docs, m := articles(t, 100), newModel()
-	var sending sync.WaitGroup
-	sending.Go(func() {
-		for _, d := range docs {
-			p.put(m, d)
-			pause(100 * time.Millisecond)
-		}
-	})
+	sent := p.putAll(m, docs, 100*time.Millisecond)
 	services := []string{"chunker", "embedder", "indexer", "tracker", "deadletters", "api", "weaviate", "kafka-1"}
 	for _, service := range services {
 		pause(time.Duration(500+rand.IntN(1000)) * time.Millisecond)
 		c.kill(service)
 	}
-	sending.Wait()
+	sent()
 	p.check(m)
 	for _, service := range services {
 		if n := c.restarts(service); n == 0 {

@@ -82,9 +82,7 @@ func TestFiguresOfStalls(t *testing.T) {
 	needAll(t)
 	k := needKillable(t, 3)
 	p := newPods(t, "stalls")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	f := p.watchFinals()
 	l := p.startLoad(60, 15*time.Millisecond)
 	l.await(100)
@@ -132,9 +130,7 @@ func TestFiguresOfLatency(t *testing.T) {
 	needAll(t)
 	needWeaviate(t)
 	p := newPods(t, "latency")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	f := p.watchFinals()
 	ended := func(n int) func() error {
 		return func() error {

@@ -18,9 +18,7 @@ func TestKafkaConnectionsCut(t *testing.T) {
 		t.Skipf("NOT RUN: connections of others cannot be reset here: %v", err)
 	}
 	p := newPods(t, "kafkacut")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	l := p.startLoad(40, 10*time.Millisecond)
 	rounds := 2
 	if all() {

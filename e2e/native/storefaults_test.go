@@ -52,15 +52,22 @@ func (p *pods) runMonitored(name string, roles ...string) (proc *process, monito
 	return proc, at
 }
 
+// runAllMonitored is runAll that tells where the worker's metrics are.
+func (p *pods) runAllMonitored() (worker *process, monitor string) {
+	p.t.Helper()
+	p.run("api", "api")
+	worker, monitor = p.runMonitored("worker", workers...)
+	p.waitReady()
+	return worker, monitor
+}
+
 // Weaviate is killed under load, and once more when everything is idle: no document dies, and whatever vectors it has lost
 // of those that it had acknowledged are looked for and written again.
 func TestWeaviateKilled(t *testing.T) {
 	needNative(t)
 	w := needOwnWeaviate(t)
 	p := newPods(t, "killed")
-	p.run("api", "api")
-	_, monitor := p.runMonitored("worker", workers...)
-	p.waitReady()
+	_, monitor := p.runAllMonitored()
 	l := p.startLoad(100, 10*time.Millisecond)
 	kills := 5
 	if !all() {
@@ -96,9 +103,7 @@ func TestWeaviateAndWorkerKilledTogether(t *testing.T) {
 	needAll(t)
 	w := needOwnWeaviate(t)
 	p := newPods(t, "together")
-	p.run("api", "api")
-	worker, monitor := p.runMonitored("worker", workers...)
-	p.waitReady()
+	worker, monitor := p.runAllMonitored()
 	l := p.startLoad(100, 10*time.Millisecond)
 	for range 4 {
 		l.await(80)
@@ -121,9 +126,7 @@ func TestWeaviateHangs(t *testing.T) {
 	needAll(t)
 	w := needOwnWeaviate(t)
 	p := newPods(t, "hangs")
-	p.run("api", "api")
-	p.run("worker", workers...)
-	p.waitReady()
+	p.runAll()
 	l := p.startLoad(40, 20*time.Millisecond)
 	l.await(40)
 	w.signal(syscall.SIGSTOP)
@@ -138,9 +141,7 @@ func TestWeaviateReadOnly(t *testing.T) {
 	needNative(t)
 	w := needWeaviate(t)
 	p := newPods(t, "readonly")
-	p.run("api", "api")
-	_, monitor := p.runMonitored("worker", workers...)
-	p.waitReady()
+	_, monitor := p.runAllMonitored()
 	l := p.startLoad(40, 20*time.Millisecond)
 	l.await(20)
 	w.setShards(t, collection("readonly"), "READONLY")
@@ -256,9 +257,7 @@ func TestWeaviateCutOff(t *testing.T) {
 	rest, batches := newCable(t, w.url[len("http://"):]), newCable(t, w.grpc)
 	p := newPods(t, "cut")
 	p.env = append(p.env, "WAYMARK_WEAVIATE_URL=http://"+rest.ln.Addr().String(), "WAYMARK_WEAVIATE_GRPC="+batches.ln.Addr().String())
-	p.run("api", "api")
-	_, monitor := p.runMonitored("worker", workers...)
-	p.waitReady()
+	_, monitor := p.runAllMonitored()
 	l := p.startLoad(100, 5*time.Millisecond)
 	for range 8 {
 		l.await(15)

@@ -186,9 +186,7 @@ func TestWeaviateOverloaded(t *testing.T) {
 	s := newStoreProxy(t, needWeaviate(t).url)
 	p := newPods(t, "overloaded")
 	s.use(p)
-	p.run("api", "api")
-	_, monitor := p.runMonitored("worker", workers...)
-	p.waitReady()
+	_, monitor := p.runAllMonitored()
 	l := p.startLoad(40, 20*time.Millisecond)
 	l.await(20)
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
@@ -214,9 +212,7 @@ func TestWeaviateTakesAPart(t *testing.T) {
 	s := newStoreProxy(t, needWeaviate(t).url)
 	p := newPods(t, "part")
 	s.use(p)
-	p.run("api", "api")
-	_, monitor := p.runMonitored("worker", workers...)
-	p.waitReady()
+	_, monitor := p.runAllMonitored()
 	s.mu.Lock()
 	s.spoil = true
 	s.mu.Unlock()

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,8 +15,10 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/lovoo/goka"
+	"github.com/lovoo/goka/codec"
 
 	"github.com/waymarkhq/waymark/engine"
+	"github.com/waymarkhq/waymark/internal/benchwork"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -76,38 +77,8 @@ type contender struct {
 	group, dir string
 }
 
-// raw is a codec of bytes.
-type raw struct{}
-
-func (raw) Encode(b []byte) ([]byte, error) { return b, nil }
-func (raw) Decode(b []byte) ([]byte, error) { return b, nil }
-
-// gokaRaw is the same for goka.
-type gokaRaw struct{}
-
-func (gokaRaw) Encode(v any) ([]byte, error) { return v.([]byte), nil }
-func (gokaRaw) Decode(b []byte) (any, error) { return b, nil }
-
-// later is a merge of rows that begin with a number: the higher one wins.
-func later(a, b *[]byte) *[]byte {
-	if binary.BigEndian.Uint64(*b) > binary.BigEndian.Uint64(*a) {
-		return b
-	}
-	return a
-}
-
-func nextRow(row, value []byte) []byte {
-	next := make([]byte, 64)
-	if row != nil {
-		copy(next, row)
-	}
-	binary.BigEndian.PutUint64(next, binary.BigEndian.Uint64(next)+1)
-	copy(next[8:], value[:32])
-	return next
-}
-
 func (c contender) topics() (in, out stage.Topic[[]byte]) {
-	return stage.Topic[[]byte]{Name: inTopic(c.group), Codec: raw{}}, stage.Topic[[]byte]{Name: outTopic(c.group), Codec: raw{}}
+	return stage.Topic[[]byte]{Name: inTopic(c.group), Codec: benchwork.Raw{}}, stage.Topic[[]byte]{Name: outTopic(c.group), Codec: benchwork.Raw{}}
 }
 
 // engine is the engine with all that a process of the pipeline has: a table, its follower, the journal.
@@ -119,11 +90,11 @@ func (c contender) engine(ctx context.Context) error {
 			if row != nil {
 				old = *row
 			}
-			next := nextRow(old, m.Value)
+			next := benchwork.NextRow(old, m.Value)
 			return stage.Result[[]byte]{Outputs: []stage.Output{out.Record(m.Key, m.Value)}, Row: &next}, nil
 		}),
 		engine.Output(out),
-		engine.Table(raw{}, later))
+		engine.Table(benchwork.Raw{}, benchwork.Later))
 	if err != nil {
 		return err
 	}
@@ -164,11 +135,11 @@ func (c contender) goka(ctx context.Context) error {
 	}
 	out := goka.Stream(outTopic(c.group))
 	g := goka.DefineGroup(goka.Group(c.group),
-		goka.Input(goka.Stream(inTopic(c.group)), gokaRaw{}, func(ctx goka.Context, m any) {
+		goka.Input(goka.Stream(inTopic(c.group)), new(codec.Bytes), func(ctx goka.Context, m any) {
 			old, _ := ctx.Value().([]byte)
 			ctx.Emit(out, ctx.Key(), m)
-			ctx.SetValue(nextRow(old, m.([]byte)))
-		}), goka.Output(out, gokaRaw{}), goka.Persist(gokaRaw{}))
+			ctx.SetValue(benchwork.NextRow(old, m.([]byte)))
+		}), goka.Output(out, new(codec.Bytes)), goka.Persist(new(codec.Bytes)))
 	topics := goka.NewTopicManagerConfig()
 	topics.MismatchBehavior = goka.TMConfigMismatchBehaviorIgnore
 	p, err := goka.NewProcessor(c.cfg.Brokers, g, goka.WithConsumerGroupBuilder(goka.ConsumerGroupBuilderWithConfig(cfg())),

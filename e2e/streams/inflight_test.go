@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/waymarkhq/waymark/engine"
+	"github.com/waymarkhq/waymark/internal/benchwork"
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -36,7 +37,7 @@ func (c contender) hold(ctx context.Context) error {
 			func(context.Context, stage.Batch[[]byte, []byte]) stage.BatchResult[[]byte] {
 				return stage.BatchResult[[]byte]{}
 			}),
-		engine.Table(raw{}, later))
+		engine.Table(benchwork.Raw{}, benchwork.Later))
 	if err != nil {
 		return err
 	}
