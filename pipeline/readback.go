@@ -18,7 +18,7 @@ func (p *Pipeline) readBack() engine.Option {
 		return func(*engine.Group) {}
 	}
 	r := &processors.ReadBack{Topics: p.topics, Store: store, Tenant: p.options.Tenant, Log: recordLog{p.options.Reader},
-		Now: p.options.Now, After: p.options.After, Metrics: p.options.Metrics}
+		Now: p.options.Now, After: p.options.After, Metrics: p.options.Metrics, Logger: p.options.Log}
 	return engine.Background(r.Keep)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +47,7 @@ type ReadBack struct {
 	Now     func() time.Time
 	After   func(time.Duration) <-chan time.Time
 	Metrics *Metrics
+	Logger  *slog.Logger // nil: nothing is told
 
 	watch storeWatch
 	// turn is held by who asks the store: one question at a time, and as long a pause after it, leave the store to those
@@ -57,10 +60,12 @@ func (r *ReadBack) Keep(ctx context.Context, p stage.Owned[ledger.DocumentRow]) 
 	for {
 		since, number, due := r.watch.look(ctx, r.Store, r.Now, p.Partition)
 		if due {
-			if err := r.partition(ctx, p, since.Add(-readBackWindow)); err != nil {
+			found, lost, err := r.partition(ctx, p, since.Add(-readBackWindow))
+			if err != nil {
 				return fmt.Errorf("reading back from the store: %w", err)
 			}
 			r.watch.done(p.Partition, number)
+			r.tell(ctx, p.Partition, since, found, lost)
 		}
 		select {
 		case <-ctx.Done():
@@ -70,20 +75,34 @@ func (r *ReadBack) Keep(ctx context.Context, p stage.Owned[ledger.DocumentRow]) 
 	}
 }
 
-// partition looks for the chunks of a partition that were acknowledged since a time, the latest first.
-func (r *ReadBack) partition(ctx context.Context, p stage.Owned[ledger.DocumentRow], since time.Time) error {
+// tell says what has become of the vectors of a partition: a store that loses some is worth a look by its owner.
+func (r *ReadBack) tell(ctx context.Context, partition int32, since time.Time, found, lost int) {
+	if r.Logger == nil || found+lost == 0 {
+		return
+	}
+	level := slog.LevelInfo
+	if lost > 0 {
+		level = slog.LevelWarn
+	}
+	r.Logger.LogAttrs(ctx, level, "the store was read back after an interruption", slog.Int("partition", int(partition)),
+		slog.Time("interrupted", since), slog.Int("found", found), slog.Int("written_again", lost))
+}
+
+// partition looks for the chunks of a partition that were acknowledged since a time, the latest first, and tells how many
+// were found and how many were lost, and are written again.
+func (r *ReadBack) partition(ctx context.Context, p stage.Owned[ledger.DocumentRow], since time.Time) (found, lost int, err error) {
 	w, err := r.receipts(ctx, p, since)
 	if err != nil || w.left == 0 {
-		return err
+		return 0, 0, err
 	}
 	topic := r.Topics.Vectors.Name
 	oldest, next, err := r.Log.Offsets(ctx, topic, p.Partition)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	delivered, known := p.Delivered(topic)
 	if !known {
-		return stage.Transient("not_begun", fmt.Errorf("partition %d of %s is not read yet", p.Partition, topic))
+		return 0, 0, stage.Transient("not_begun", fmt.Errorf("partition %d of %s is not read yet", p.Partition, topic))
 	}
 	if delivered > 0 {
 		next = min(next, delivered) // what comes later is not written yet
@@ -92,18 +111,18 @@ func (r *ReadBack) partition(ctx context.Context, p stage.Owned[ledger.DocumentR
 		from := max(oldest, to-readBackBlock)
 		objects, err := r.block(ctx, p, from, to, w)
 		if err != nil {
-			return err
+			return found, lost, err
 		}
-		for len(objects) > 0 {
-			n := min(len(objects), readBackBatch)
-			if err := r.verify(ctx, p, objects[:n]); err != nil {
-				return err
+		for some := range slices.Chunk(objects, readBackBatch) {
+			missing, err := r.verify(ctx, p, some)
+			if err != nil {
+				return found, lost, err
 			}
-			objects = objects[n:]
+			found, lost = found+len(some)-missing, lost+missing
 		}
 		to = from
 	}
-	return nil
+	return found, lost, nil
 }
 
 // readBackBatch is how many chunks are looked for at once.
@@ -212,11 +231,11 @@ func objectOf(tenant string, v rag.Vector) sinks.Object {
 	return sinks.Object{ID: rag.ChunkID(tenant, v.DocumentID, v.Revision, v.Index).String(), Chunk: v.Chunk, Vector: v.Values}
 }
 
-// verify looks for objects by their vectors and writes again those that are not found.
-func (r *ReadBack) verify(ctx context.Context, p stage.Owned[ledger.DocumentRow], objects []sinks.Object) error {
+// verify looks for objects by their vectors, writes again those that are not found, and tells how many these were.
+func (r *ReadBack) verify(ctx context.Context, p stage.Owned[ledger.DocumentRow], objects []sinks.Object) (int, error) {
 	missing, pause, err := r.ask(ctx, objects)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.Metrics.readBack("found", len(objects)-len(missing))
 	lost := make([]sinks.Object, len(missing))
@@ -226,14 +245,14 @@ func (r *ReadBack) verify(ctx context.Context, p stage.Owned[ledger.DocumentRow]
 	if len(lost) > 0 {
 		p.Alone(func(ctx context.Context) { err = r.write(ctx, p, lost) })
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	case <-r.After(pause):
-		return nil
+		return len(lost), nil
 	}
 }
 
