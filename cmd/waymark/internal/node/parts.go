@@ -125,12 +125,12 @@ func (n *Node) pipelineOptions() pipeline.Options {
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
 		Sink:         n.parts.store, Tenant: n.cfg.Weaviate.Tenant, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
-		Reader: n.parts.reader, Limits: n.parts.limits, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Now: fault.Now, After: time.After,
+		Reader: n.parts.reader, Limits: n.parts.limits, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Log: n.log, Now: fault.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
 	}
 	if n.parts.blobs != nil {
 		o.Blobs, o.CollectBlobs, o.CollectEvery = n.parts.blobs, n.collectBlobs, collectEvery
-		o.Jitter, o.Log = rand.Float64, n.log
+		o.Jitter = rand.Float64
 	}
 	return o
 }
