@@ -31,17 +31,24 @@ type TopicIdentity struct {
 }
 
 // EpochError says that stored offsets do not belong to this cluster any more, or that the epoch goes back. Nothing may
-// read or write until the operator has raised kafka.epoch.
+// read or write until the operator has raised kafka.epoch, or has moved to topics with the partitions that are wanted.
 type EpochError struct {
 	Configured int
 	Stored     int
 	// Changed are the topics that are not what they were, each with what has changed.
 	Changed []string
+	// Repartitioned: a topic is the one that it was, with other partitions. A higher epoch does not mend that: rows stand in
+	// the partition of their key.
+	Repartitioned bool
 }
 
 func (e *EpochError) Error() string {
 	if e.Configured < e.Stored {
 		return fmt.Sprintf("kafka.epoch is %d, but this cluster has been used with %d: set kafka.epoch to %d", e.Configured, e.Stored, e.Stored)
+	}
+	if e.Repartitioned {
+		return fmt.Sprintf("topics have other partitions than those whose rows and offsets are stored: %s. Nothing would find its rows again, with a higher kafka.epoch neither: "+
+			"move to topics of another kafka.topic_prefix that have the new number of partitions", strings.Join(e.Changed, "; "))
 	}
 	return fmt.Sprintf("topics are not the ones whose offsets are stored: %s. If this is meant, set kafka.epoch to %d, which makes every later version higher than all before",
 		strings.Join(e.Changed, "; "), e.Stored+1)
@@ -102,6 +109,7 @@ func compareCluster(stored ClusterRecord, epoch int, now map[string]TopicIdentit
 		switch {
 		case !ok: // a release that guards one topic more
 		case was.Partitions != is.Partitions:
+			e.Repartitioned = e.Repartitioned || was.ID == is.ID
 			e.Changed = append(e.Changed, fmt.Sprintf("%s had %d partitions and has %d", name, was.Partitions, is.Partitions))
 		case was.ID != is.ID && was.ID != "" && is.ID != "":
 			e.Changed = append(e.Changed, fmt.Sprintf("%s was made anew (id %s, was %s)", name, is.ID, was.ID))
