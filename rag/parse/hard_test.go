@@ -100,9 +100,10 @@ func TestF1ComparesTokens(t *testing.T) {
 const leastF1, leastOrdered = 0.97, 0.95
 
 var ownBounds = map[string]struct{ any, ordered float64 }{
-	"rtl.pdf":    {0.95, 0.95}, // the file has the letters of one Arabic ligature in the wrong order
-	"report.pdf": {0.97, 0.90}, // the file has the text box before the page's header
-	"report.rtf": {0.97, 0.90}, // and before the paragraph that it is anchored in
+	"rtl.pdf":        {0.95, 0.95}, // the file has the letters of one Arabic ligature in the wrong order
+	"report.pdf":     {0.97, 0.90}, // the file has the text box before the page's header
+	"report.rtf":     {0.97, 0.90}, // and before the paragraph that it is anchored in
+	"table-open.pdf": {0.93, 0.93}, // the header is repeated with each group of rows
 }
 
 // hardFiles are the documents of testdata/hard that must give a text, with it.

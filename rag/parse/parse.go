@@ -27,7 +27,7 @@ import (
 
 // Version of the rules. A change that gives any document another text or other blocks changes it: it is part of the
 // content identity of every document.
-const Version = "parse/3"
+const Version = "parse/4"
 
 // Types of documents that a Parser reads, as Text.Type names them.
 const (

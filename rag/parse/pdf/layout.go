@@ -76,10 +76,18 @@ func (d *document) write(w flow.Writer) {
 		w.Page(i + 1)
 		var before *line
 		lines := kept(p.lines, repeated)
-		for i, l := range lines {
+		tables := tables(lines, lay.level)
+		for i := 0; i < len(lines); i++ {
 			if w.Full() {
 				return
 			}
+			if len(tables) > 0 && tables[0].first == i {
+				tables[0].write(w)
+				i += tables[0].count - 1
+				tables, before = tables[1:], nil
+				continue
+			}
+			l := lines[i]
 			l.short = before != nil && endsShort(lines, i-1)
 			w.Text(lay.begin(w, before, l))
 			before = &l

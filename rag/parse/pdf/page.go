@@ -23,6 +23,7 @@ type line struct {
 	top    float64
 	height float64 // of its first character, ascent and descent included
 	turned bool    // it runs up or down
+	cells  []cell  // of which it has two at least, if its words stand apart like those of a table's row
 	short  bool    // the line before it ends long before the margin
 }
 
@@ -142,6 +143,7 @@ type reader struct {
 	text     references.FPDF_TEXTPAGE
 	rotation int  // in quarters, clockwise
 	gaps     bool // put spaces where there are gaps; it takes a call for each character
+	whole    bool // all characters of the page are in its text, so that their indexes are the same
 }
 
 // gluedWords are words without the space between them, such as "one.The": some programs write a gap as the distance of characters,
@@ -189,23 +191,23 @@ func (r reader) lines() ([]line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the text of the page: %w", err)
 	}
+	r.whole = utf8.RuneCountInString(got.Text) == count.Count
 	var lines []line
+	var raws []raw
 	at := 0 // runes before the line
 	for s := range strings.SplitSeq(got.Text, "\n") {
-		l, err := r.line(s, at)
-		if err != nil {
-			return nil, err
-		}
-		if l.text != "" {
+		if l := r.line(s, at); l.text != "" {
 			lines = append(lines, l)
+			raws = append(raws, raw{s, at})
 		}
 		at += utf8.RuneCountInString(s) + 1
 	}
+	r.findCells(lines, raws)
 	return lines, nil
 }
 
 // line finds the place of a line. Lines without anything visible have no text.
-func (r reader) line(s string, at int) (line, error) {
+func (r reader) line(s string, at int) line {
 	first, last, n := -1, -1, 0 // visible characters
 	for _, c := range s {
 		if !unicode.IsSpace(c) && unicode.IsGraphic(c) {
@@ -217,21 +219,21 @@ func (r reader) line(s string, at int) (line, error) {
 	}
 	l := line{text: clean(s)}
 	if l.text == "" {
-		return l, nil
+		return l
 	}
 	if r.gaps {
 		l.text = clean(r.withSpaces(s, at))
 	}
 	box, found := r.box(at + max(first, 0))
 	if !found {
-		return l, nil
+		return l
 	}
 	l.left, l.top, l.height = box.left, box.top, box.top-box.bottom
 	if end, found := r.box(at + last); found && last >= 0 {
 		l.right = end.right
 		l.turned = math.Abs(end.bottom-box.bottom) > math.Abs(end.right-box.left)
 	}
-	return l, nil
+	return l
 }
 
 // place is that of a character as it is seen.
@@ -239,11 +241,14 @@ type place struct{ left, bottom, right, top float64 }
 
 // box is the place of a character of the text; those that PDFium made up have none.
 func (r reader) box(at int) (place, bool) {
-	char, err := r.p.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: at})
-	if err != nil || char.CharIndex < 0 {
-		return place{}, false
+	if !r.whole {
+		char, err := r.p.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: at})
+		if err != nil || char.CharIndex < 0 {
+			return place{}, false
+		}
+		at = char.CharIndex
 	}
-	box, err := r.p.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: r.text, Index: char.CharIndex})
+	box, err := r.p.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: r.text, Index: at})
 	if err != nil {
 		return place{}, false
 	}

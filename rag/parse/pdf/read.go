@@ -35,7 +35,7 @@ type Attachment struct {
 	Content []byte
 }
 
-// Read reads a document: the text of its pages in their order, lines joined to paragraphs, words that are parted at the end
+// Read reads a document: the text of its pages in their order, lines joined to paragraphs, or tables, words that are parted at the end
 // of a line joined, without the headers and footers that the pages repeat. A page that cannot be read is left out with a
 // warning. A document that cannot be read is a *flow.Error: rag.ReasonEncrypted, ReasonScanWithoutText, ReasonNoText,
 // ReasonMemory or ReasonBrokenFile; the pages of one with attachments may have nothing to read. When ctx ends, Read returns its

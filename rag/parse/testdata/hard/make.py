@@ -2,13 +2,14 @@
 """Makes the difficult documents of this folder anew, and beside each one NAME.txt: the text that it must give.
 
 Needs Python 3 and from Debian: libreoffice-writer-nogui, libreoffice-calc-nogui, pandoc, ghostscript, groff, qpdf,
-fonts-dejavu-core. Ids and dates in the files differ each time; the texts do not.
+fonts-dejavu-core. Ids and dates in the files differ each time; the texts do not. Names of functions as arguments make only theirs.
 """
 import email.message
 import email.policy
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
@@ -43,8 +44,8 @@ RIVERS = [
 ]
 
 
-def groff(macros):
-    return run("ps2pdf", "-", "-", input=run("groff", "-ms", "-Tps", input=macros.encode()))
+def groff(macros, *options):
+    return run("ps2pdf", "-", "-", input=run("groff", "-ms", "-Tps", *options, input=macros.encode()))
 
 
 def columns():
@@ -277,8 +278,75 @@ def tables():
     write("semicolons.csv", rows.encode("cp1252"), "River | Länge | Land\n" + text)
 
 
+TOLLS = [("Lock", "Opened", "Ships", "Share"), ("Upper Iffezheim", "1977", "24,112", "18.4 %"), ("Gambsheim", "1974", "24,890", "19.0 %"), ("Kehl", "1970", "9,051", "6.9 %"),
+         ("Gerstheim", "1967", "8,733", "6.7 %"), ("Rhinau", "1963", "8,420", "6.4 %"), ("Marckolsheim", "1961", "8,118", "6.2 %")]
+
+
+def as_rows(rows):
+    return "\n".join(" | ".join(r) for r in rows)
+
+
+def placed(*pieces):
+    """A page with pieces of text at places (x, y), in the order given."""
+    return pdf(["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+                stream("\n".join("BT /F1 10 Tf %d %d Td (%s) Tj ET" % (x, y, t.replace("(", "\\(").replace(")", "\\)")) for x, y, t in pieces)), FONT])
+
+
+def pdf_tables():
+    """Tables with rules and without, over two pages, with empty cells; text stands around them."""
+    before, after = "The locks of the upper Rhine are open day and night; their traffic is counted at the gates.", "Pleasure craft are not part of these figures, and neither are the boats of the police."
+    cells = "".join("<table:table-row>" + "".join(f'<table:table-cell table:style-name="c"><text:p text:style-name="{"r" if i > 1 and r else "Standard"}">{c}</text:p></table:table-cell>'
+                    for i, c in enumerate(row)) + "</table:table-row>" for r, row in enumerate(TOLLS))
+    styles = """<office:automatic-styles><style:style style:name="c" style:family="table-cell"><style:table-cell-properties fo:border="0.5pt solid #000000" fo:padding="0.1cm"/></style:style>
+<style:style style:name="r" style:family="paragraph"><style:paragraph-properties fo:text-align="end"/></style:style></office:automatic-styles>"""
+    body = f"""<office:body><office:text><text:p>{before}</text:p><table:table table:name="t"><table:table-column table:number-columns-repeated="4"/>{cells}</table:table><text:p>{after}</text:p></office:text></office:body>"""
+    (work / "ruled.fodt").write_text(OFFICE % ("text", styles + body), encoding="utf-8")
+    write("table-ruled.pdf", office("ruled.fodt", "pdf"), f"{before}\n\n{as_rows(TOLLS)}\n\n{after}")
+    many = [("Year", "Month", "Level in cm", "Flow in m3/s", "Remark")] + [
+        (str(1990 + i // 12), ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"][i % 12],
+         str(180 + i * 37 % 400), f"{900 + i * 91 % 3000:,}", "flood" if i % 5 == 0 else "low water" if i % 7 == 0 else "") for i in range(70)]
+    text = groff(".nr PS 10\n.PP\n" + before + "\n.TS H\nl l n n l.\n" + "\t".join(many[0]) + "\n.TH\n" + "\n".join("\t".join(r) for r in many[1:]) + "\n.TE\n.PP\n" + after + "\n", "-t")
+    cut = lambda rows: "\n".join(" | ".join(r).rstrip(" |") for r in rows)
+    write("table-open.pdf", text, f"{before}\n\n{cut(many)}\n\n{after}")
+
+
+def pdf_without_tables():
+    """What looks like a table and is none: contents with and without dots, lists, a form, notes, prose in two columns line by line, a poem."""
+    chapters = [("1", "The source in the Alps", 1), ("1.1", "Glaciers and lakes", 3), ("1.2", "The gorge", 9), ("2", "The upper course", 17), ("2.1", "Locks and power stations", 21), ("3", "The mouth", 40)]
+    page = [(60, 780, "Contents")]
+    for i, (n, title, at) in enumerate(chapters):
+        page += [(60, 760 - 14 * i, n), (90, 760 - 14 * i, title), (500, 760 - 14 * i, str(at))]
+    for i, (n, title, at) in enumerate(chapters):
+        page += [(60, 640 - 14 * i, f"{title} " + "." * (90 - len(title))), (500, 640 - 14 * i, str(at))]
+    steps = ["Close the lower gate", "Open the sluices one by one", "Wait until the water stands level", "Open the upper gate"]
+    for i, s in enumerate(steps):
+        page += [(60, 520 - 14 * i, f"{i + 1}."), (90, 520 - 14 * i, s)]
+    for i, s in enumerate(steps):
+        page += [(60, 440 - 14 * i, "-"), (90, 440 - 14 * i, s)]
+    for i, (k, v) in enumerate([("Name of vessel:", "Marie Celeste"), ("Home port:", "Antwerp"), ("Length:", "110 m"), ("Crew:", "5")]):
+        page += [(60, 360 - 14 * i, k), (200, 360 - 14 * i, v)]
+    for i, k in enumerate(["Date", "Place", "Signature"]):
+        page += [(60, 280 - 18 * i, k), (150, 280 - 18 * i, "_" * 30), (380, 280 - 18 * i, "_" * 12)]
+    lines_of = {}
+    for side, text in ((60, RIVERS[0] + " " + RIVERS[1]), (310, RIVERS[2] + " " + RIVERS[3])):
+        line, y = "", 210
+        for word in text.split() + [""]:
+            if len(line) + len(word) > 44 or not word:
+                lines_of.setdefault(y, []).append((side, y, line.strip()))
+                line, y = "", y - 12
+            line += word + " "
+    for y in sorted(lines_of, reverse=True):
+        page += lines_of[y]
+    write("not-tables.pdf", placed(*page), "\n".join(t for _, _, t in page))
+
+
 def main():
-    columns(), updated(), form(), attached(), report(), right_to_left(), workbook(), slides(), charsets(), pages(), mail(), books(), tables()
+    every = [columns, updated, form, attached, report, right_to_left, workbook, slides, charsets, pages, mail, books, tables, pdf_tables, pdf_without_tables]
+    wanted = sys.argv[1:]  # names of those functions; all if there are none
+    for make in every:
+        if not wanted or make.__name__ in wanted:
+            make()
     shutil.rmtree(work)
 
 
