@@ -91,3 +91,40 @@ func TestOutputsOneByOneThatBreakOffComeAgain(t *testing.T) {
 	}
 	w.waitCommitted("k", 1)
 }
+
+// A source that goes away while outputs are sent is an outage: the partition waits, nothing is sent twice, and the processor is
+// not built anew for it.
+func TestOutputsOneByOneWaitForTheirSource(t *testing.T) {
+	w := newWorld(t)
+	var away, asked, handled atomic.Int32
+	w.run("a", group(t, engine.Input(in, oneByOne(3, func(value string, call, i int) error {
+		if value == "a" && call == 1 && i == 0 {
+			handled.Add(1)
+		}
+		if value == "a" && call >= 2 && i == 2 && away.Add(1) <= 3 {
+			return stage.Outage("source", 0, errors.New("the source is away"))
+		}
+		return nil
+	})), engine.Table(countsCodec{}, mergeCounts), engine.OnFailure(toBad), engine.WithCanary(func(_ context.Context, dependency string) error {
+		if dependency != "source" {
+			t.Errorf("the canary of %q is asked", dependency)
+		}
+		asked.Add(1)
+		return errors.New("it is")
+	})))
+	w.send("k", "a", "b")
+	w.waitFor("said", 2)
+	if got, want := w.values("out"), []string{"a begins", "a 0", "a 1", "a 2", "b begins", "b 0", "b 1", "b 2"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	if got := w.values("bad"); len(got) > 0 {
+		t.Errorf("bad %v", got)
+	}
+	if asked.Load() != 3 {
+		t.Errorf("the canary was asked %d times, want 3", asked.Load())
+	}
+	if handled.Load() != 1 { // a processor that is built anew gets the message again
+		t.Errorf("the message was handled %d times", handled.Load())
+	}
+	w.waitCommitted("k", 2)
+}

@@ -252,18 +252,45 @@ func (p *partition) apply(f *flight, r result, row encodedRow) {
 	release(0, nil)
 }
 
-// sendMore sends what the message gives one by one. Somebody else sends it all again where the partition is lost meanwhile.
+// sendMore sends what the message gives one by one. What it reads from may go away in the middle: the partition waits then, and
+// what was handed over is not sent again. Somebody else sends it all again where the partition is lost meanwhile.
 func (p *partition) sendMore(f *flight, r result) error {
 	if r.more == nil {
 		return nil
 	}
+	sent, tries, held := 0, 0, ""
+	defer func() { p.r.outages.over(held) }()
+	for waits := 1; ; waits++ {
+		err := p.sendFrom(f, r, &sent)
+		if err == nil || stage.ClassOf(err) != stage.ClassOutage {
+			return err
+		}
+		class := p.classify(err)
+		if class == stage.ClassOutage {
+			held = outageOf(err)
+		} else if tries++; tries >= p.r.env.Retry.Tries {
+			return err
+		}
+		if !p.pause(err, class, waits) {
+			return errAbandoned
+		}
+	}
+}
+
+// sendFrom sends the outputs behind those that were sent before, and counts them.
+func (p *partition) sendFrom(f *flight, r result, sent *int) error {
+	i := 0
 	return safely(func() error {
 		return r.more(p.work, func(out stage.Output) error {
 			if !p.session.alive() {
 				return errAbandoned
 			}
+			if i++; i <= *sent {
+				return nil
+			}
 			fault.Hit(fault.BeforeEmit)
 			p.send(p.work, out, f.hold())
+			*sent = i
 			return nil
 		})
 	})

@@ -85,9 +85,10 @@ type Result[R any] struct {
 	// Outputs are sent before the row is written. On a redelivery they are sent again.
 	Outputs []Output
 	// More gives further outputs to yield, one by one, where memory should not hold all of them at once; nil: none. They are
-	// sent behind Outputs and before the row. It is called twice, to check and to send, and must give the same both times; an
+	// sent behind Outputs and before the row. It is called to check, and again to send, and must give the same each time; an
 	// error of yield ends it and is returned. An error of its own while it checks is the message's, by its class; while it sends,
-	// the message is worked on again.
+	// an outage is waited for (it is called again, and what was sent is passed over), and after any other error the message is
+	// worked on again.
 	More func(ctx context.Context, yield func(Output) error) error
 	// Row is the new row of the message's key; nil leaves the row as it is. The engine merges it with what stands there.
 	Row *R
