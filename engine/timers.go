@@ -57,17 +57,14 @@ func (t *timers) acknowledged(key string, row any) {
 }
 
 // when is the time at which a row's timer fires that wants to at next, which this process has known since then. Next was
-// chosen by somebody's clock, and is compared with this one's: the delays bound what they may be wrong by.
+// chosen by somebody's clock, and is compared with this one's: the delays bound what they may be wrong by. The result counts
+// from since and so keeps its monotonic reading: a clock that is set back afterwards does not put the timer off.
 func (t *timers) when(row any, next, since time.Time) time.Time {
+	delay := next.Sub(since)
 	if t.def.maxDelay != nil {
-		if most := since.Add(t.def.maxDelay(row)); next.After(most) {
-			next = most
-		}
+		delay = min(delay, t.def.maxDelay(row))
 	}
-	if least := since.Add(t.def.minDelay(row)); next.Before(least) {
-		return least
-	}
-	return next
+	return since.Add(max(delay, t.def.minDelay(row)))
 }
 
 // arm sets the timer of a key; the caller holds mu.
