@@ -44,7 +44,7 @@ func (c *clock) pass(d time.Duration) {
 
 func newClock() *clock { return &clock{at: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)} }
 
-// eachStore runs a test on a folder and on a bucket.
+// eachStore runs a test on a folder, on a bucket in memory and on one that an S3 server has.
 func eachStore(t *testing.T, test func(t *testing.T, s *blob.Store, c *clock)) {
 	t.Helper()
 	open := func(t *testing.T, url string) {
@@ -62,6 +62,7 @@ func eachStore(t *testing.T, test func(t *testing.T, s *blob.Store, c *clock)) {
 	}
 	t.Run("folder", func(t *testing.T) { open(t, "file://"+filepath.ToSlash(t.TempDir())+"/made/anew") })
 	t.Run("bucket", func(t *testing.T) { open(t, "mem://") })
+	t.Run("S3", func(t *testing.T) { open(t, startS3(t).url) })
 }
 
 func write(t *testing.T, s *blob.Store, content string) rag.Blob {
