@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/waymarkhq/waymark/e2e/checker"
 	"github.com/waymarkhq/waymark/kafka"
@@ -72,6 +73,8 @@ type world struct {
 	*pods
 	bin      string
 	inside   *embedded.Broker
+	produced *kfake.FaultHandle // counts the appends to the embedded broker
+	unsafe   *kfake.FaultHandle // counts those that do not ask for all replicas
 	embedder *embedtest.Fake
 	readers  *checker.Readers
 	random   *rand.Rand
@@ -144,6 +147,7 @@ func (w *world) startEmbedded() {
 		w.t.Fatal(err)
 	}
 	w.inside = b
+	w.watchAppends()
 	w.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -151,6 +155,33 @@ func (w *world) startEmbedded() {
 			w.t.Error(err)
 		}
 	})
+}
+
+// watchAppends looks at what every append asks for: one broker cannot show what acks=1 loses, but that it was asked for.
+func (w *world) watchAppends() {
+	observe := func(when func(kmsg.Request) bool) *kfake.FaultHandle {
+		return w.inside.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Count: -1, Observe: true, When: when})
+	}
+	const allReplicas = -1
+	w.produced = observe(nil)
+	w.unsafe = observe(func(r kmsg.Request) bool {
+		p, ok := r.(*kmsg.ProduceRequest)
+		return ok && p.Acks != allReplicas
+	})
+}
+
+// checkAppends: nothing counts as sent before all replicas that are in sync have it.
+func (w *world) checkAppends() {
+	w.t.Helper()
+	if w.inside == nil {
+		return
+	}
+	if w.produced.Hits() == 0 {
+		w.t.Error("no append was looked at")
+	}
+	if n := w.unsafe.Hits(); n > 0 {
+		w.t.Errorf("%d appends do not ask for all replicas", n)
+	}
 }
 
 // cluster is the embedded broker's, for faults that no other broker lets a test make.
@@ -494,6 +525,7 @@ func (w *world) verify() *checker.Report {
 	if r.Submissions == 0 || r.Chunks == 0 || r.Vectors == 0 || r.Events == 0 || r.Marks == 0 {
 		w.t.Errorf("nothing was checked: %s", r)
 	}
+	w.checkAppends()
 	w.checkUsage()
 	return r
 }

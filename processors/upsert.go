@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/waymarkhq/waymark/internal/fault"
@@ -54,7 +55,7 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	}
 	start := w.x.Now()
 	fault.Hit(fault.BeforeUpsert)
-	results := w.x.Sink.Upsert(ctx, objects, repair)
+	results := w.x.upsert(ctx, objects, repair)
 	fault.Hit(fault.AfterUpsert)
 	w.x.Metrics.stored(results, w.x.Now().Sub(start))
 	var ambiguous []int
@@ -85,6 +86,20 @@ func (w *batchWrite) round(ctx context.Context) bool {
 		return false
 	}
 }
+
+// upsert hands objects to the store. A test build lets the store go wrong at a write that the test has chosen.
+func (x *Indexer) upsert(ctx context.Context, objects []sinks.Object, repair map[int]bool) []sinks.Result {
+	switch {
+	case fault.Happens(fault.StoreTakesAPart):
+		last := len(objects) - 1
+		return append(x.Sink.Upsert(ctx, objects[:last], repair), sinks.Result{Outcome: sinks.Transient, Err: errFault})
+	case fault.Happens(fault.StoreIsUnheard):
+		return slices.Repeat([]sinks.Result{{Outcome: sinks.Ambiguous, Err: errFault}}, len(objects))
+	}
+	return x.Sink.Upsert(ctx, objects, repair)
+}
+
+var errFault = errors.New("a fault of the test build")
 
 // ambiguousRounds is how often a store may leave the fate of the same writes open before its readers are told that it does not
 // do its work. The writes are repaired for as long as it takes: given up they would be forgotten, and with them the repair.

@@ -10,7 +10,11 @@ import (
 	"github.com/waymarkhq/waymark/rag/wire"
 )
 
-// checkEvents: in the whole log of events no submission has two different final statuses in one generation (I1). The
+// author is the stage that alone says final statuses.
+const author = "indexer"
+
+// checkEvents: in the whole log of events no submission has two different final statuses in one generation, and all of them
+// have one author (I1). The
 // events have no other form than the product's own, so its codec reads them.
 func (c *check) checkEvents() {
 	codecs := wire.NewCodecs(time.Now)
@@ -30,6 +34,9 @@ func (c *check) checkEvents() {
 			c.fail("I1: %s has two finals: %s and %s", id, old, e.Status)
 		}
 		finals[id] = string(e.Status)
+		if e.Stage != author {
+			c.fail("I1: the %s says that %s is %s: finals are the %s's to say", e.Stage, id, e.Status, author)
+		}
 	}
 }
 

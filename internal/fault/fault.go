@@ -4,7 +4,8 @@
 //
 // The test build reads these variables:
 //
-//	FAULT_POINT   <point>:<n>[:kill|stop] what happens at the n-th hit of a point; several are separated by commas
+//	FAULT_POINT   <point>:<n>[:kill|stop] what happens at the n-th hit of a point; several are separated by commas. What the store
+//	              does wrong is scheduled here too, without kill and stop
 //	FAULT_LOG     a file that gets a line for every fault, before it happens: a fault that was not seen shows nothing
 //	FAULT_TRACE   a file that gets a line of JSON for every event of Trace
 //	FAULT_FORMATS ReadNext or WriteNext: what the release is that the process stands for
@@ -28,6 +29,12 @@ const (
 	BeforeLetter    = "before-letter"     // a dead letter is about to be said
 	BeforeReply     = "before-reply"      // Kafka has a record that the API accepted; the client does not know it yet
 	AfterBlob       = "after-blob"        // a blob was written; the record that refers to it is not yet sent
+)
+
+// Names of what the store does wrong at the n-th write, in place of killing the process.
+const (
+	StoreTakesAPart = "store-takes-a-part" // one object of the batch is refused, the others are written
+	StoreIsUnheard  = "store-is-unheard"   // nothing is written, and nobody knows: the answer is lost
 )
 
 // Points lists those that all documents come to: not AfterBlob, which only large ones do.

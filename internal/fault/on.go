@@ -71,21 +71,28 @@ func (s *schedule) note(what string) {
 
 // Hit kills the process, or stops it until somebody lets it go on, when it comes to a scheduled point for the n-th time.
 func Hit(point string) {
-	s := plan()
-	s.mu.Lock()
-	s.left[point]--
-	now := s.left[point] == 0
-	s.mu.Unlock()
-	if !now {
+	if !Happens(point) {
 		return
 	}
-	s.note(point)
-	if s.stop[point] {
+	if plan().stop[point] {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		<-time.After(100 * time.Millisecond) // this thread may be the last one to stop
 		return
 	}
 	kill()
+}
+
+// Happens counts one hit of a point and reports whether its fault, which is the caller's to bring about, is due.
+func Happens(point string) bool {
+	s := plan()
+	s.mu.Lock()
+	s.left[point]--
+	now := s.left[point] == 0
+	s.mu.Unlock()
+	if now {
+		s.note(point)
+	}
+	return now
 }
 
 func kill() {

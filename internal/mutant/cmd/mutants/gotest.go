@@ -125,8 +125,9 @@ func (g goTest) run(ctx context.Context, c command, m mutant.Name) report {
 	return r
 }
 
-// binaries builds what the tests run, so that building counts for the allowance and not for the tests' limit: the go
-// command kills a test that prepares itself for longer.
+// binaries builds what the tests run: one binary, of the test build, which without faults does what the ordinary one does. It
+// is built here so that building counts for the allowance and not for the tests' limit: the go command kills a test that
+// prepares itself for longer.
 func (g goTest) binaries(ctx context.Context, tags string) (env []string, remove func(), err error) {
 	const source = "cmd/waymark"
 	remove = func() {}
@@ -138,16 +139,13 @@ func (g goTest) binaries(ctx context.Context, tags string) (env []string, remove
 		return nil, remove, fmt.Errorf("a folder for the binary: %w", err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // in the system's folder for such things
-	for variable, all := range map[string]string{"E2E_BINARY": tags, "E2E_FAULTS_BINARY": strings.Trim("faults,"+tags, ",")} {
-		name := filepath.Join(dir, strings.ToLower(variable))
-		build := exec.CommandContext(ctx, "go", "build", "-tags", all, "-o", name, "./"+source)
-		build.Dir = g.dir
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, remove, fmt.Errorf("the binary does not compile: %s (%w)", oneLine(string(out)), err)
-		}
-		env = append(env, variable+"="+name)
+	name := filepath.Join(dir, "waymark")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", strings.Trim("faults,"+tags, ","), "-o", name, "./"+source)
+	build.Dir = g.dir
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, remove, fmt.Errorf("the binary does not compile: %s (%w)", oneLine(string(out)), err)
 	}
-	return env, remove, nil
+	return []string{"E2E_BINARY=" + name, "E2E_FAULTS_BINARY=" + name}, remove, nil
 }
 
 // event is a line of go test -json.

@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/waymarkhq/waymark/e2e/checker"
+	"github.com/waymarkhq/waymark/internal/fault"
+	"github.com/waymarkhq/waymark/rag/embed/embedtest"
+	"github.com/waymarkhq/waymark/rag/wire"
+)
+
+// A document is changed and changed back before the change is indexed. What it was changed back to is what is served, but not
+// what was accepted last: said to be unchanged, it would leave the change in its place.
+func TestChangedBackBeforeTheChangeIsIndexed(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 61})
+	w.start("api", "api")
+	w.start("others", without("chunker")...)
+	chunker := w.start("chunker", "chunker")
+	w.api.waitReady()
+	text := w.text(3)
+	w.api.final(w.put("doc", text), "doc")
+
+	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultHang, Match: "slowly embedded"}); err != nil {
+		t.Fatal(err)
+	}
+	change := w.put("doc", "This is slowly embedded. "+w.text(3))
+	eventually(t, "the change to be chunked", func() error { return w.has("doc", change, "chunked") })
+	chunker.kill(syscall.SIGTERM)
+	chunker.relaunch(fault.BeforeEmit + ":1:stop")
+	w.put("doc", text)
+	eventually(t, "the chunker to stop itself with its decision made", func() error {
+		if w.happened(fault.BeforeEmit) == 0 {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	w.embedder.Clear()
+	if s := w.api.final(change, "doc"); s.Status != "indexed" {
+		t.Errorf("the change is %s", s.Status)
+	}
+	chunker.kill(syscall.SIGCONT)
+	w.over()
+	w.check()
+}
+
+// A message id is used for another submission. That one dies, under the id of its position, and one stage says so.
+func TestReusedMessageIDHasOneAuthor(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 62})
+	w.start("api", "api")
+	w.start("worker", workers...)
+	w.api.waitReady()
+	m := w.put("doc", w.text(3))
+	w.api.final(m, "doc")
+	w.produceAs("doc", m, fmt.Appendf(nil, `{"text": %q}`, w.text(4)))
+	w.over()
+	if r := w.check(); r.Letters != 1 {
+		t.Errorf("%d letters, want that of the record which took another's id", r.Letters)
+	}
+}
+
+// A version that dies supersedes nothing: the one before it is still being embedded, and is served.
+func TestDyingVersionOvertakesALivingOne(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 63, read: readTroublesome, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1"}})
+	w.start("api", "api")
+	w.start("worker", workers...)
+	w.api.waitReady()
+	for _, f := range []embedtest.Fault{
+		{Kind: embedtest.FaultDelay, Match: "slowly embedded", Delay: 4 * time.Second},
+		{Kind: embedtest.FaultStatus, Status: 500, Match: troublesome},
+	} {
+		if err := w.embedder.Inject(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	living := w.put("doc", "This is slowly embedded. "+w.text(3))
+	eventually(t, "the first version to be embedded", func() error {
+		if w.embedder.Stats().Faults[embedtest.FaultDelay] == 0 {
+			return errors.New("no call is slow")
+		}
+		return nil
+	})
+	dying := w.put("doc", "This is "+troublesome+". "+w.text(3))
+	for m, want := range map[string]string{living: "indexed", dying: "dead"} {
+		if s := w.api.final(m, "doc"); s.Status != want {
+			t.Errorf("%s is %s, want %s", m, s.Status, want)
+		}
+	}
+	w.over()
+	w.check()
+}
+
+const troublesome = "troublesome for ever"
+
+// readTroublesome is ReadJSON where a text that says so dies.
+func readTroublesome(r *kgo.Record) checker.Meaning {
+	m := checker.ReadJSON(r)
+	m.Dies = m.Dies || strings.Contains(m.Text, troublesome)
+	return m
+}
+
+// An indexer is stopped with chunks of a version in hand, which dies meanwhile, is replayed and served. When the indexer goes
+// on it writes chunks of the generation that died: they leave the replayed ones alone, and go.
+func TestLateChunksOfADeadGeneration(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 64, partitions: 1, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1"}})
+	w.start("api", "api")
+	w.start("others", without("indexer")...)
+	first := w.start("first", "indexer")
+	w.api.waitReady()
+	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 500, Match: "the end is broken"}); err != nil {
+		t.Fatal(err)
+	}
+	first.kill(syscall.SIGKILL)
+	first.relaunch(fault.BeforeUpsert + ":1:stop")
+	m := w.put("doc", w.text(400)+" And the end is broken.")
+	w.replayed = []string{m}
+	eventually(t, "the indexer to stop itself", func() error {
+		if w.happened(fault.BeforeUpsert) == 0 {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	w.start("second", "indexer")
+	if s := w.api.final(m, "doc"); s.Status != "dead" {
+		t.Fatalf("a version with a broken chunk is %s", s.Status)
+	}
+	w.settle()
+	w.embedder.Clear()
+	letters := w.deadLetters()
+	if len(letters) != 1 {
+		t.Fatalf("%d letters", len(letters))
+	}
+	if code := w.replay(letters[0].ID); code != http.StatusAccepted {
+		t.Fatalf("the replay is answered %d", code)
+	}
+	eventually(t, "the replay to be served", func() error { return w.has("doc", m, "indexed") })
+	w.settle()
+	first.kill(syscall.SIGCONT)
+	w.over()
+	w.put("other", w.text(2))
+	w.check()
+}
+
+// A version fails a few times and is tried again each time: every retry goes out once.
+func TestRetriesGoOutOnce(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 65, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=10"}})
+	w.start("api", "api")
+	w.start("worker", workers...)
+	w.api.waitReady()
+	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 500, Match: "troublesome"}); err != nil {
+		t.Fatal(err)
+	}
+	m := w.put("doc", "This is troublesome for a while. "+w.text(2))
+	eventually(t, "three retries", func() error {
+		if n := len(w.retriesSent()); n < 3 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	w.embedder.Clear()
+	w.over()
+	w.check()
+	if s := w.api.final(m, "doc"); s.Status != "indexed" {
+		t.Errorf("in the end it is %s", s.Status)
+	}
+	for retry, n := range w.retriesSent() {
+		if n != 1 {
+			t.Errorf("%s was sent %d times", retry, n)
+		}
+	}
+}
+
+// retriesSent counts the records of the replays topic by document, version, generation and attempt.
+func (w *world) retriesSent() map[string]int {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), deadline)
+	defer cancel()
+	topic := w.topic("replays")
+	log, err := checker.ReadLog(ctx, w.broker, []string{topic})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	codecs := wire.NewCodecs(time.Now)
+	sent := map[string]int{}
+	for _, r := range log[topic] {
+		replay, err := codecs.Replay.Decode(r.Value)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		sent[fmt.Sprintf("%s in the revision %v, attempt %d", replay.DocumentID, replay.Revision, replay.Attempt)]++
+	}
+	return sent
+}
