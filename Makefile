@@ -71,8 +71,8 @@ cover: ## test coverage: the total, and coverage.out for go tool cover -html
 	go test -coverpkg=$$(go list $(PKG) | paste -sd ,) -coverprofile=coverage.out $(PKG)
 	@go tool cover -func=coverage.out | tail -n 1
 
-mutants: ## bring bugs back one at a time and show which test notices (ONLY=name,… ROTATE=5 by commit, ALL=1, OUTSIDE=1, WRITE=1: docs/mutants.md)
-	@tools/mutants $(if $(ONLY),-only $(ONLY)) $(if $(ROTATE),-rotate $(ROTATE)) $(if $(ALL),-all) $(if $(OUTSIDE),-outside) $(if $(WRITE),-write docs/mutants.md)
+mutants: ## bring bugs back one at a time and show which test notices (ONLY=name,… ROTATE=5 by commit, ALL=1, OUTSIDE=1, WRITE=1: docs/mutants.md, docs/reliability.md)
+	@tools/mutants $(if $(ONLY),-only $(ONLY)) $(if $(ROTATE),-rotate $(ROTATE)) $(if $(ALL),-all) $(if $(OUTSIDE),-outside) $(if $(WRITE),-write docs/$(if $(OUTSIDE),reliability,mutants).md)
 
 vuln: ## known vulnerabilities in what is used; needs the database of vulnerabilities online
 	$$(tools/tool govulncheck) $(PKG)
