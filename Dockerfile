@@ -12,7 +12,7 @@ COPY . .
 ENV CGO_ENABLED=0
 RUN go build -trimpath -ldflags='-s -w' -o /files/waymark ./cmd/waymark \
  && go build -trimpath -ldflags='-s -w' -o /files/healthcheck ./deploy/healthcheck \
- && mkdir -p /files/data /files/etc/ssl/certs \
+ && mkdir -p /files/data /files/blobs /files/etc/ssl/certs \
  && cp /etc/ssl/certs/ca-certificates.crt /files/etc/ssl/certs/
 
 FROM scratch AS prebuilt
@@ -23,8 +23,9 @@ FROM ${FILES} AS files
 FROM scratch
 COPY --from=files /files/etc /etc
 COPY --from=files /files/waymark /files/healthcheck /
-# A volume that is made for it belongs to the user, too.
+# Volumes that are made for them belong to the user, too.
 COPY --from=files --chown=65532:65532 /files/data /data
+COPY --from=files --chown=65532:65532 /files/blobs /blobs
 ENV WAYMARK_DATA_DIR=/data
 USER 65532:65532
 VOLUME /data

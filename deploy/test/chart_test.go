@@ -33,6 +33,7 @@ var kinds = map[string]func() any{
 	"batch/v1/Job":                  func() any { return &batchv1.Job{} },
 	"v1/Service":                    func() any { return &corev1.Service{} },
 	"v1/ServiceAccount":             func() any { return &corev1.ServiceAccount{} },
+	"v1/PersistentVolumeClaim":      func() any { return &corev1.PersistentVolumeClaim{} },
 	"policy/v1/PodDisruptionBudget": func() any { return &policyv1.PodDisruptionBudget{} },
 	"keda.sh/v1alpha1/ScaledObject": func() any { return &kedav1alpha1.ScaledObject{} },
 }
@@ -45,6 +46,7 @@ api: {tokensSecret: {name: waymark, key: tokens}}
 `
 
 const everything = needed + `
+blobs: {volume: {enabled: true}}
 keda: {enabled: true, authenticationRef: kafka}
 imagePullSecrets: [{name: registry}]
 nodeSelector: {disk: fast}
@@ -202,6 +204,55 @@ func checkPod(t *testing.T, role string, set *appsv1.StatefulSet) {
 	}
 	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
 		t.Errorf("%s has no limits: %+v", role, c.Resources)
+	}
+}
+
+// The content of large documents is in a folder that the roles which work with it share, or in a bucket, and nowhere unless asked for.
+func TestContentOfLargeDocuments(t *testing.T) {
+	for name, c := range map[string]struct{ values, url, claim string }{
+		"none":     {"", "", ""},
+		"bucket":   {"blobs: {url: \"s3://b?region=x\"}", "s3://b?region=x", ""},
+		"volume":   {"blobs: {volume: {enabled: true, size: 9Gi, storageClass: nfs}}", "file:///blobs", "wm-blobs"},
+		"existing": {"blobs: {volume: {enabled: true, existingClaim: shared}}", "file:///blobs", "shared"},
+	} {
+		o := decode(t, needed+"\n"+c.values+"\n")
+		for _, role := range append(slices.Clone(roles), "api") {
+			pod := get[*appsv1.StatefulSet](t, o, "StatefulSet/wm-"+role).Spec.Template.Spec
+			var url, claim, mount string
+			for _, e := range pod.Containers[0].Env {
+				if e.Name == "WAYMARK_BLOBS_URL" {
+					url = e.Value
+				}
+			}
+			for _, v := range pod.Volumes {
+				if v.Name == "blobs" {
+					claim = v.PersistentVolumeClaim.ClaimName
+				}
+			}
+			for _, m := range pod.Containers[0].VolumeMounts {
+				if m.Name == "blobs" {
+					mount = m.MountPath
+				}
+			}
+			wantClaim, wantMount := "", ""
+			if c.claim != "" && slices.Contains([]string{"api", "chunker", "deadletters"}, role) {
+				wantClaim, wantMount = c.claim, "/blobs"
+			}
+			if url != c.url || claim != wantClaim || mount != wantMount {
+				t.Errorf("%s, %s: the URL %q, the claim %q at %q", name, role, url, claim, mount)
+			}
+		}
+		made, ok := o["PersistentVolumeClaim/wm-blobs"].(*corev1.PersistentVolumeClaim)
+		if ok != (name == "volume") {
+			t.Errorf("%s: a claim is made: %v", name, ok)
+		}
+		if ok && (made.Spec.Resources.Requests.Storage().String() != "9Gi" || *made.Spec.StorageClassName != "nfs" ||
+			!slices.Equal(made.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}) || made.Annotations["helm.sh/resource-policy"] != "keep") {
+			t.Errorf("%s: the claim %+v", name, made)
+		}
+	}
+	if _, err := render(t, needed+"\nblobs: {url: \"s3://b\", volume: {enabled: true}}\n"); err == nil || !strings.Contains(err.Error(), "blobs.url") {
+		t.Errorf("a bucket and a volume: %v", err)
 	}
 }
 

@@ -80,7 +80,7 @@ fill_weaviate() {
 waymark() {
   local dist=$root/dist
   rm -rf "$dist"
-  mkdir -p "$dist/data" "$dist/etc/ssl/certs"
+  mkdir -p "$dist/data" "$dist/blobs" "$dist/etc/ssl/certs"
   cp /etc/ssl/certs/ca-certificates.crt "$dist/etc/ssl/certs/"
   (cd "$root" && CGO_ENABLED=0 nice go build -trimpath -ldflags='-s -w' -o "$dist/" ./cmd/waymark ./deploy/healthcheck)
   buildkit build --build-arg FILES=prebuilt -t waymark:local "$root"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -161,6 +162,7 @@ func TestComposeSurvivesKills(t *testing.T) {
 	}
 	sent()
 	p.check(m)
+	p.putByReference()
 	for _, service := range services {
 		if n := c.restarts(service); n == 0 {
 			t.Errorf("%s was killed and not started again", service)
@@ -177,6 +179,29 @@ func TestComposeSurvivesKills(t *testing.T) {
 		if !strings.Contains(c.compose("logs", role), "every record is on one broker only") {
 			t.Errorf("%s does not say that there is one broker only", role)
 		}
+	}
+}
+
+// putByReference submits a document that no record in Kafka takes: its content goes through the folder that services share.
+func (p *pods) putByReference() {
+	p.t.Helper()
+	page := "<p>What this page says is short.</p><!--" + strings.Repeat("and what it does not is long ", 9<<20/28) + "-->"
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPut, p.api.Base+"/v1/documents/page", strings.NewReader(page))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "text/html")
+	req.Header.Set("Idempotency-Key", "page-1")
+	res, err := p.sent.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted || err != nil {
+		p.t.Fatalf("a document of %d bytes: %d %s, %v", len(page), res.StatusCode, answer, err)
+	}
+	if got := p.final("page", "page-1"); got.Status != "indexed" || got.Chunks != 1 {
+		p.t.Errorf("a document of %d bytes is %s, %d chunks: %+v", len(page), got.Status, got.Chunks, got.Error)
 	}
 }
 

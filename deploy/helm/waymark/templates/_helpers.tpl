@@ -64,9 +64,22 @@ app.kubernetes.io/component: {{ .role }}
 {{- if $v.embedding.apiKeySecret }}
 {{ include "waymark.secret" (dict "name" "WAYMARK_EMBEDDING_API_KEY" "secret" $v.embedding.apiKeySecret) }}
 {{- end }}
+{{- if and $v.blobs.url $v.blobs.volume.enabled }}
+{{- fail "blobs.url and blobs.volume.enabled contradict each other" }}
+{{- end }}
+{{- if $v.blobs.volume.enabled }}
+- { name: WAYMARK_BLOBS_URL, value: "file:///blobs" }
+{{- else if $v.blobs.url }}
+- { name: WAYMARK_BLOBS_URL, value: {{ $v.blobs.url | quote }} }
+{{- end }}
 {{- with $v.extraEnv }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* Whether the role works with the content of large documents, in a folder. */}}
+{{- define "waymark.blobs" -}}
+{{- if and .root.Values.blobs.volume.enabled (has .role (list "api" "chunker" "deadletters")) }}yes{{ end }}
 {{- end }}
 
 {{- define "waymark.container.security" -}}
@@ -104,6 +117,10 @@ topologySpreadConstraints:
 volumes:
   - name: tmp
     emptyDir: { sizeLimit: 256Mi }
+{{- if include "waymark.blobs" . }}
+  - name: blobs
+    persistentVolumeClaim: { claimName: {{ .root.Values.blobs.volume.existingClaim | default (printf "%s-blobs" .root.Release.Name) | quote }} }
+{{- end }}
 {{- if and (ne .role "topics") (not .root.Values.persistence.enabled) }}
   - name: data
     emptyDir: { sizeLimit: {{ .root.Values.persistence.size | quote }} }
