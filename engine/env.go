@@ -63,7 +63,8 @@ type Env struct {
 	// MaxInFlight and MaxInFlightBytes bound what is delivered and not yet done, per topic and partition.
 	MaxInFlight      int
 	MaxInFlightBytes int
-	// Journal is the file in which the group remembers what it is working on, over its own death (contract rule 6). "" means
+	// Journal is the file in which the group remembers what it is working on, over its own death (contract rule 6); beside it
+	// stands the file of the partitions that it had last, which it claims when it comes back. "" means
 	// that a message that kills its process is not found. No two groups may share one.
 	Journal string
 	// Suspicions lets the processes of the group count together; nil: each counts alone.

@@ -50,7 +50,7 @@ func NewRunner(g *Group, env Env) *Runner {
 	env.Metrics.expect(env.Stage)
 	r := &runner{group: g, env: env, log: env.Log.With("stage", env.Stage), partitions: map[int32]*partition{}}
 	r.outages = &outages{r: r}
-	r.balance = kafka.StickyCopartition(env.InstanceID)
+	r.balance = kafka.StickyCopartition(env.InstanceID, r.claims())
 	return &Runner{r}
 }
 

@@ -26,13 +26,30 @@ const maxClaims = MaxPartitions
 //   - shares differ by one partition at most.
 //
 // Each member says which partitions it has had last; the leader decides from that alone, so it may change at any time.
-// Make one for each consumer group of a pod: it remembers the group's last assignment.
-func StickyCopartition(instanceID string) sarama.BalanceStrategy {
-	return &stickyCopartition{instance: instanceID}
+// Make one for each consumer group of a pod: it remembers the group's last assignment, in memory also beyond its process, so
+// that a pod which was away for longer than its session gets back what others have taken over. A nil memory keeps nothing.
+func StickyCopartition(instanceID string, memory ClaimMemory) sarama.BalanceStrategy {
+	s := &stickyCopartition{instance: instanceID, memory: memory}
+	if memory == nil {
+		return s
+	}
+	if c, err := decodeClaim(memory.Load()); err == nil && c.Instance == instanceID { // else it begins without claims
+		s.owned, s.generation = c.Owned, c.Generation
+	}
+	return s
+}
+
+// ClaimMemory keeps what a pod claims in a consumer group. A claim that is lost or old costs moves of partitions, never more.
+type ClaimMemory interface {
+	// Load returns what was saved last, nil if there is nothing.
+	Load() []byte
+	// Save is called with each assignment, and must not take long: the group waits.
+	Save(claim []byte)
 }
 
 type stickyCopartition struct {
 	instance string
+	memory   ClaimMemory // nil: none
 
 	mu         sync.Mutex
 	owned      []int32
@@ -57,6 +74,11 @@ func (s *stickyCopartition) Name() string { return copartitionName }
 func (s *stickyCopartition) SubscriptionUserData([]string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.claim()
+}
+
+// claim is what this member says of itself; the caller holds mu.
+func (s *stickyCopartition) claim() ([]byte, error) {
 	return json.Marshal(claim{Instance: s.instance, Generation: s.generation, Owned: s.owned})
 }
 
@@ -70,6 +92,12 @@ func (s *stickyCopartition) OnAssignment(a *sarama.ConsumerGroupMemberAssignment
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owned, s.generation = slices.Compact(owned), generation
+	if s.memory == nil {
+		return
+	}
+	if b, err := s.claim(); err == nil { // numbers and a string: it has no error
+		s.memory.Save(b)
+	}
 }
 
 func (s *stickyCopartition) AssignmentData(string, map[string][]int32, int32) ([]byte, error) {

@@ -19,6 +19,7 @@ type group struct {
 	partitions int32
 	generation int32
 	members    int
+	memories   map[string]kafka.ClaimMemory // of the pods that keep their data folder
 }
 
 type pod struct {
@@ -36,10 +37,10 @@ func newGroup(partitions int32) *group {
 	return g
 }
 
-// start is a new process of a pod: it remembers nothing.
+// start is a new process of a pod: it remembers what the pod's memory has, nothing if it has none.
 func (g *group) start(instance string) {
 	g.members++
-	g.pods[instance] = &pod{strategy: kafka.StickyCopartition(instance), member: fmt.Sprintf("c-%08x", uint32(g.members)*2654435761)}
+	g.pods[instance] = &pod{strategy: kafka.StickyCopartition(instance, g.memories[instance]), member: fmt.Sprintf("c-%08x", uint32(g.members)*2654435761)}
 }
 
 // rebalance lets any member lead and returns who owns each partition.
@@ -189,7 +190,7 @@ func TestBalanceKeepsTheLaterClaim(t *testing.T) {
 }
 
 func TestBalanceRefusesTopicsThatDiffer(t *testing.T) {
-	s := kafka.StickyCopartition("a")
+	s := kafka.StickyCopartition("a", nil)
 	members := map[string]sarama.ConsumerGroupMemberMetadata{"m": {Topics: []string{"a", "b"}}}
 	if _, err := s.Plan(members, map[string][]int32{"a": {0, 1}, "b": {0}}); err == nil {
 		t.Fatal("topics with different partitions were accepted")
@@ -198,7 +199,7 @@ func TestBalanceRefusesTopicsThatDiffer(t *testing.T) {
 
 // While a group is being upgraded its members may ask for different topics, and some may be no pods of ours.
 func TestBalanceBearsMembersThatDiffer(t *testing.T) {
-	s := kafka.StickyCopartition("a")
+	s := kafka.StickyCopartition("a", nil)
 	members := map[string]sarama.ConsumerGroupMemberMetadata{
 		"m1": {Topics: []string{"a", "b"}, UserData: []byte(`{"instance":"pod-1","owned":[0,1,99,-5]}`)},
 		"m2": {Topics: []string{"a"}, UserData: []byte("something else")},
@@ -225,7 +226,7 @@ func FuzzBalance(f *testing.F) {
 		members := map[string]sarama.ConsumerGroupMemberMetadata{
 			"m1": {Topics: []string{"t"}, UserData: a}, "m2": {Topics: []string{"t"}, UserData: b},
 		}
-		plan, err := kafka.StickyCopartition("x").Plan(members, map[string][]int32{"t": {0, 1, 2}})
+		plan, err := kafka.StickyCopartition("x", nil).Plan(members, map[string][]int32{"t": {0, 1, 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,4 +234,47 @@ func FuzzBalance(f *testing.F) {
 			t.Fatalf("plan %v", plan)
 		}
 	})
+}
+
+// memory is a data folder that outlives its pod's process.
+type memory struct{ claim []byte }
+
+func (m *memory) Load() []byte      { return m.claim }
+func (m *memory) Save(claim []byte) { m.claim = slices.Clone(claim) }
+
+// A pod that was away for longer than its session gets back what it had, if it still has its data folder: the others were
+// minding it, and keep their own.
+func TestPodComesBackAfterItsSession(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pods := []string{"a", "b", "c", "d"}[:rapid.IntRange(2, 4).Draw(t, "pods")]
+		each := rapid.Int32Range(1, 8).Draw(t, "partitions of each")
+		g := newGroup(each * int32(len(pods))) // of shares that differ by one, the larger may have become another's
+		g.memories = map[string]kafka.ClaimMemory{}
+		for _, p := range rapid.Permutation(pods).Draw(t, "order") {
+			g.memories[p] = &memory{}
+			g.start(p)
+			g.rebalance(t)
+		}
+		before := g.rebalance(t)
+		away := rapid.SampledFrom(pods).Draw(t, "away")
+		delete(g.pods, away)
+		for range rapid.IntRange(1, 3).Draw(t, "rebalances") {
+			g.rebalance(t)
+		}
+		g.start(away)
+		if after := g.rebalance(t); !maps.Equal(after, before) {
+			t.Errorf("%s comes back, and %v has become %v", away, before, after)
+		}
+	})
+}
+
+// What a memory has may be damaged, or another pod's: then nothing is claimed.
+func TestForeignMemoriesAreNoClaims(t *testing.T) {
+	for _, claim := range []string{"", "damaged", `{"instance":"b","generation":7,"owned":[1,2]}`, `{"owned":[1]}`} {
+		s := kafka.StickyCopartition("a", &memory{[]byte(claim)})
+		data, err := s.(sarama.SubscriptionUserDataBalanceStrategy).SubscriptionUserData(nil)
+		if err != nil || string(data) != `{"instance":"a"}` {
+			t.Errorf("with %q it says %s (%v)", claim, data, err)
+		}
+	}
 }
