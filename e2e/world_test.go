@@ -376,7 +376,7 @@ func (w *world) settle() {
 		}
 		pause(100 * time.Millisecond)
 	}
-	w.t.Logf("I8: everything was done %.1f s after the last fault", time.Since(w.faultsOver).Seconds())
+	w.t.Logf("noted: I8: everything was done %.1f s after the last fault", time.Since(w.faultsOver).Seconds())
 	w.faultsOver = time.Time{}
 }
 
@@ -555,7 +555,7 @@ func (w *world) checkUsage() {
 			w.t.Errorf("%s: %v", p.name, err)
 			continue
 		}
-		w.t.Logf("I9: %s holds %.0f MB, %.0f files, %.0f goroutines", p.name, u.MemoryMB, u.Files, u.Goroutines)
+		w.t.Logf("noted: I9: %s holds %.0f MB, %.0f files, %.0f goroutines", p.name, u.MemoryMB, u.Files, u.Goroutines)
 		limit := most
 		limit.MemoryMB = max(limit.MemoryMB, w.mostMB)
 		if err := u.Exceeds(limit); err != nil {

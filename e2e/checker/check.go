@@ -60,7 +60,7 @@ func (r *Report) Tell(t interface {
 	Errorf(format string, args ...any)
 }) {
 	t.Helper()
-	t.Log(r)
+	t.Log("noted:", r)
 	const told = 20
 	for _, v := range r.Violations[:min(told, len(r.Violations))] {
 		t.Error(v)

@@ -257,7 +257,10 @@ func (j *judgement) report() report {
 	return r
 }
 
-// words are the first message of a test, with the lines that belong to it.
+// noted begins the messages of a test that are no complaints: go test does not tell the two apart.
+const noted = "noted: "
+
+// words are the first complaint of a test, with the lines that belong to it.
 type words struct {
 	text  string
 	begun bool
@@ -268,6 +271,7 @@ func (w *words) add(line string) {
 	at := located.FindString(line)
 	switch {
 	case w.over:
+	case strings.HasPrefix(line[len(at):], noted) && !w.begun:
 	case at != "" && !w.begun:
 		w.text, w.begun = strings.TrimSpace(line[len(at):]), true
 	case at != "" || w.begun && !strings.HasPrefix(line, " "):

@@ -12,6 +12,7 @@ const (
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"output","Package":"p","Test":"TestA/one","Output":"    a_test.go:6: noted: all is well\n"}
 {"Action":"output","Package":"p","Test":"TestA/one","Output":"    a_test.go:7: sent\n"}
 {"Action":"output","Package":"p","Test":"TestA/one","Output":"          this\n"}
 {"Action":"output","Package":"p","Test":"TestA/one","Output":"        want\n"}
