@@ -65,6 +65,9 @@ func (r *ReadBack) Keep(ctx context.Context, p stage.Owned[ledger.DocumentRow]) 
 				return fmt.Errorf("reading back from the store: %w", err)
 			}
 			r.watch.done(p.Partition, number)
+			if lost > 0 {
+				r.watch.disturbed(since)
+			}
 			r.tell(ctx, p.Partition, since, found, lost)
 		}
 		select {

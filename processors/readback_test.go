@@ -24,6 +24,17 @@ type forgetful struct {
 	*sinktest.Memory
 	interrupted atomic.Pointer[error]
 	looks       atomic.Int32
+	written     func(id string) // nil, or called for each object that is written
+}
+
+func (f *forgetful) Upsert(ctx context.Context, objects []sinks.Object, repair map[int]bool) []sinks.Result {
+	results := f.Memory.Upsert(ctx, objects, repair)
+	for i := range objects {
+		if f.written != nil {
+			f.written(objects[i].ID)
+		}
+	}
+	return results
 }
 
 func (f *forgetful) Interrupted(context.Context) error {
@@ -257,6 +268,62 @@ func TestReadBackAfterAnInterruption(t *testing.T) {
 	check(t, r.tick(time.Second))
 	if left := r.missing(); len(left) > 0 {
 		t.Errorf("%d vectors are lost still", len(left))
+	}
+	r.end()
+}
+
+// What is written again changes the index: a chunk that was found before may not be found any more. Everything is looked for
+// until all of it is found.
+func TestWhatARepairHidesIsFoundAgain(t *testing.T) {
+	r := newReading(t)
+	ids := r.write(subject("a", "1", 1), noon.Add(-time.Minute), 5)
+	r.store.LoseVectors(ids[0])
+	hides := map[string]string{ids[0]: ids[3], ids[3]: ids[1]}
+	r.store.written = func(id string) {
+		if other, ok := hides[id]; ok {
+			delete(hides, id)
+			r.store.LoseVectors(other)
+		}
+	}
+	check(t, r.begin())
+	for range 4 {
+		check(t, r.tick(time.Second))
+	}
+	if left := r.missing(); len(left) > 0 {
+		t.Errorf("%d vectors are lost still", len(left))
+	}
+	if len(hides) > 0 {
+		t.Errorf("%d repairs were never made", len(hides))
+	}
+	r.end()
+}
+
+// A minute after an interruption everything is looked for a second time, because others write to the same index.
+func TestReadBackLooksTwice(t *testing.T) {
+	r := newReading(t)
+	ids := r.write(subject("a", "1", 1), noon.Add(-time.Minute), 5)
+	check(t, r.begin())
+	check(t, r.tick(time.Second))
+	r.store.LoseVectors(ids[2]) // somebody else's repair
+	asked := r.store.Stats().ReadBack
+	for range 58 {
+		check(t, r.tick(time.Second))
+	}
+	if n := r.store.Stats().ReadBack - asked; n != 0 {
+		t.Errorf("%d chunks were looked for within the minute", n)
+	}
+	for range 3 {
+		check(t, r.tick(time.Second))
+	}
+	if left := r.missing(); len(left) > 0 {
+		t.Errorf("%d vectors are lost still", len(left))
+	}
+	asked = r.store.Stats().ReadBack
+	for range 300 {
+		check(t, r.tick(time.Second))
+	}
+	if n := r.store.Stats().ReadBack - asked; n > 5 {
+		t.Errorf("%d chunks were looked for although nothing has happened", n)
 	}
 	r.end()
 }

@@ -17,6 +17,9 @@ const (
 	// rememberedFor is how long an interruption is remembered for partitions that this process gets later. Who owned them
 	// has long looked after them then.
 	rememberedFor = 30 * time.Minute
+	// secondLook is how long after an interruption everything is looked for once more: what other processes had to write
+	// again meanwhile may have hidden what this one had found, and a server goes on mending its index after it has started.
+	secondLook = time.Minute
 )
 
 // interruption is a time in which the store may have lost vectors. It is over.
@@ -34,6 +37,7 @@ type storeWatch struct {
 	broken  bool
 	since   time.Time // of the interruption that goes on
 	over    []interruption
+	later   []interruption // that are looked after a second time from their until on
 	count   int
 	handled map[int32]int // by partition, the number of the last interruption that was looked after
 }
@@ -77,15 +81,39 @@ func (w *storeWatch) ask(ctx context.Context, store sinks.Forgetful, now func() 
 		w.broken, w.since = true, before
 	}
 	if err == nil && w.broken {
-		w.end()
+		w.broken = false
+		w.end(w.since)
+		w.later = append(w.later, interruption{since: w.since, until: w.looked.Add(secondLook)})
 	}
+	w.lookLater()
 }
 
-// end notes that the interruption is over.
-func (w *storeWatch) end() {
+// lookLater has what was looked after once looked after a second time.
+func (w *storeWatch) lookLater() {
+	if w.broken {
+		return
+	}
+	w.later = slices.DeleteFunc(w.later, func(i interruption) bool {
+		due := !w.looked.Before(i.until) || i.until.Sub(w.looked) > secondLook // or the clock was set back
+		if due {
+			w.end(i.since)
+		}
+		return due
+	})
+}
+
+// disturbed has all partitions look once more, as after an interruption: what one of them writes again changes the index in
+// which the others have found theirs.
+func (w *storeWatch) disturbed(since time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end(since)
+}
+
+// end notes that an interruption is over.
+func (w *storeWatch) end(since time.Time) {
 	w.count++
-	w.broken = false
-	w.over = append(w.over, interruption{w.count, w.since, w.looked})
+	w.over = append(w.over, interruption{w.count, since, w.looked})
 	w.over = slices.DeleteFunc(w.over, func(i interruption) bool { return w.looked.Sub(i.until) > rememberedFor })
 }
 

@@ -112,6 +112,14 @@ type Removal struct {
 	Revision Revision
 }
 
+// Removes reports whether the removal concerns the chunks of a revision.
+func (r Removal) Removes(x Revision) bool {
+	if r.Exact {
+		return x == r.Revision
+	}
+	return x.Less(r.Revision)
+}
+
 // Event is a record of the events topic: one line of a submission's timeline.
 type Event struct {
 	Subject

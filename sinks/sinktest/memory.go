@@ -234,7 +234,7 @@ func (m *Memory) Remove(ctx context.Context, documentID string, r rag.Removal) s
 	}
 	apply := func() {
 		maps.DeleteFunc(m.objects, func(_ string, e *entry) bool {
-			return e.Chunk.DocumentID == documentID && removes(r, e.Chunk.Revision)
+			return e.Chunk.DocumentID == documentID && r.Removes(e.Chunk.Revision)
 		})
 	}
 	a := m.take()

@@ -213,7 +213,7 @@ func testModel(t *testing.T, h Harness) {
 			removal := rag.Removal{Exact: r.IntN(2) == 0, Revision: rev}
 			remove(t, h.Store, document, removal)
 			maps.DeleteFunc(model, func(_ string, o sinks.Object) bool {
-				return o.Chunk.DocumentID == document && removes(removal, o.Chunk.Revision)
+				return o.Chunk.DocumentID == document && removal.Removes(o.Chunk.Revision)
 			})
 		case 3:
 			if n, err := h.Store.Count(context.Background()); err != nil || n != int64(len(model)) {
@@ -222,12 +222,4 @@ func testModel(t *testing.T, h Harness) {
 		}
 	}
 	wantHolds(t, h.Store, slices.Collect(maps.Values(model))...)
-}
-
-// removes tells whether a removal takes chunks of a revision.
-func removes(r rag.Removal, rev rag.Revision) bool {
-	if r.Exact {
-		return rev == r.Revision
-	}
-	return rev.Less(r.Revision)
 }

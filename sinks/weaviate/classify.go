@@ -28,6 +28,8 @@ type verdict struct {
 	outcome sinks.Outcome
 	// suspect: something may have been written, perhaps by halves.
 	suspect bool
+	// answered: no write is running any more.
+	answered bool
 	// tooLarge: the request is to be cut in two.
 	tooLarge bool
 }

@@ -102,6 +102,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/batch/objects" && r.Method == http.MethodDelete:
 		f.deleted = append(f.deleted, time.Now())
 		answer(w, map[string]any{"results": map[string]int{"limit": 10000}})
+	case strings.HasPrefix(r.URL.Path, "/v1/objects/") && r.Method == http.MethodDelete:
+		f.deleted = append(f.deleted, time.Now())
+		w.WriteHeader(http.StatusNotFound) // nothing is there
 	case r.URL.Path == "/v1/graphql":
 		answer(w, map[string]any{"data": map[string]any{"Get": f.found()}})
 	default:
@@ -124,7 +127,7 @@ func (f *fake) found() map[string]any {
 			}
 		}
 	}
-	for i := range readBatch {
+	for i := range 2 * readBatch {
 		get[fmt.Sprintf("q%d", i)] = hits
 	}
 	return get
@@ -239,7 +242,7 @@ func TestAnswersToABatch(t *testing.T) {
 					t.Errorf("object %d is %s, want %s: %v", i, r.Outcome, c.want[i], r.Err)
 				}
 			}
-			if n := len(s.suspects.since); n != c.suspects {
+			if n := len(s.suspects.byID); n != c.suspects {
 				t.Errorf("%d suspects, want %d", n, c.suspects)
 			}
 			if name == "too many" && sinks.RetryAfter(results[0].Err) != 7*time.Second {
@@ -272,7 +275,7 @@ func TestNoServer(t *testing.T) {
 				t.Errorf("gRPC %q: %s: %v, want an outage", grpcAddress, r.Outcome, r.Err)
 			}
 		}
-		if len(s.suspects.since) != 0 {
+		if len(s.suspects.byID) != 0 {
 			t.Errorf("gRPC %q: objects that were never sent are suspects", grpcAddress)
 		}
 		if err := s.Canary(context.Background()); err == nil {
@@ -299,8 +302,8 @@ func TestSuspectsAreRepaired(t *testing.T) {
 	f.answerBatches(nil)
 	results := s.Upsert(context.Background(), objects(3), nil)
 	deleted, writes := f.seen()
-	if len(deleted) != 1 || deleted[0].Before(lost.Add(testSettle*9/10)) {
-		t.Errorf("deleted at %v, want once, %s after %s", deleted, testSettle, lost)
+	if len(deleted) != 2 || deleted[0].Before(lost.Add(testSettle*9/10)) {
+		t.Errorf("deleted at %v, want each once, %s after %s", deleted, testSettle, lost)
 	}
 	if len(writes) != 3 || len(writes[1]) != 1 || len(writes[2]) != 2 {
 		t.Errorf("%d writes, want the new object first and the two suspects together", len(writes))
@@ -312,10 +315,25 @@ func TestSuspectsAreRepaired(t *testing.T) {
 	if !s.suspects.has(objects(1)[0].ID) {
 		t.Error("an object that was not found is no suspect any more")
 	}
+	again := time.Now()
+	s.Upsert(context.Background(), objects(1), nil)
+	if deleted, _ := f.seen(); len(deleted) != 3 || deleted[2].Sub(again) > testSettle*9/10 {
+		t.Errorf("deleted at %v: what was answered is not running any more", deleted)
+	}
+	f.answerBatches(func(http.ResponseWriter, []json.RawMessage) { panic(http.ErrAbortHandler) })
+	s.Upsert(context.Background(), objects(1), nil)
 	ctx, cancel := context.WithTimeout(context.Background(), testSettle/10)
 	defer cancel()
 	if r := s.Upsert(ctx, objects(1), nil)[0]; r.Outcome != sinks.Transient {
 		t.Errorf("a wait that is given up is %s: %v", r.Outcome, r.Err)
+	}
+	f.answerBatches(nil)
+	before, _ := f.seen()
+	if r := s.Remove(context.Background(), "d", rag.Removal{Revision: rag.Revision{Version: 2}}); r.Outcome != sinks.Done {
+		t.Errorf("the removal is %s: %v", r.Outcome, r.Err)
+	}
+	if deleted, _ := f.seen(); len(deleted)-len(before) < 2 {
+		t.Error("the removal leaves a suspect where no filter finds it")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/sinks"
 )
 
@@ -120,7 +121,10 @@ func TestSuspects(t *testing.T) {
 		t.Errorf("an object of an earlier process settles at %s", got)
 	}
 	at := opened.Add(time.Hour)
-	s.add("a", at)
+	object := func(id string, v rag.Version) *sinks.Object {
+		return &sinks.Object{ID: id, Chunk: rag.Chunk{Subject: rag.Subject{DocumentID: "d", Revision: rag.Revision{Version: v}}}}
+	}
+	s.add(object("a", 1), at)
 	if got := s.settled("a", time.Second); !s.has("a") || !got.Equal(at.Add(time.Second)) {
 		t.Errorf("a settles at %s", got)
 	}
@@ -128,8 +132,19 @@ func TestSuspects(t *testing.T) {
 	if s.has("a") {
 		t.Error("a is still a suspect")
 	}
-	s.add("first", opened)
-	s.add("second", at)
+	s.add(object("answered", 3), time.Time{})
+	if got := s.settled("answered", time.Second); got.After(opened) {
+		t.Errorf("an answered write settles at %s", got)
+	}
+	s.clear("answered")
+	s.add(object("first", 1), opened)
+	s.add(object("second", 2), at)
+	if got := s.removed("d", rag.Removal{Revision: rag.Revision{Version: 2}}); !slices.Equal(got, []string{"first"}) {
+		t.Errorf("below version 2 are %v", got)
+	}
+	if got := s.removed("e", rag.Removal{Revision: rag.Revision{Version: 9}}); len(got) > 0 {
+		t.Errorf("of another document are %v", got)
+	}
 	s.forgetOldest()
 	if s.has("first") || !s.has("second") {
 		t.Error("the oldest is not forgotten first")

@@ -86,12 +86,14 @@ func conditionMetadata(pair string) string {
 	return condition(propMetadata, "Equal", "valueText", quote(pair))
 }
 
-func conditionIDs(ids []string) string {
-	quoted := make([]string, len(ids))
-	for i, id := range ids {
-		quoted[i] = quote(id)
+func conditionIDs(ids []string) string { return containsAny("id", ids) }
+
+func containsAny(property string, values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = quote(v)
 	}
-	return condition("id", "ContainsAny", "valueText", "["+strings.Join(quoted, ",")+"]")
+	return condition(property, "ContainsAny", "valueText", "["+strings.Join(quoted, ",")+"]")
 }
 
 // quote writes a string as JSON does, which GraphQL reads.

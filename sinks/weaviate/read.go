@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/waymarkhq/waymark/sinks"
+	"github.com/waymarkhq/waymark/sinks/internal/terms"
 )
 
 const (
@@ -21,12 +23,15 @@ const (
 )
 
 // Missing implements sinks.Sink. It searches for each object's vector as a reader would; where more objects have the same
-// vector than a search gives, it searches again among the object alone, which the index answers only if it is in it.
+// vector than a search gives, it searches again among the object alone, which the index answers only if it is in it. What
+// the vector index has is asked for by filters and by a word too: a server that was killed loses the ends of its indexes
+// one by one.
 func (s *Store) Missing(ctx context.Context, objects []sinks.Object) ([]int, error) {
-	var missing, crowded []int
+	var missing, crowded, near []int
 	err := s.nearest(ctx, objects, s.validIndexes(objects, &missing), neighbours, false, func(i int, answer []found) {
 		switch {
 		case holds(answer, objects[i].ID):
+			near = append(near, i)
 		case len(answer) == neighbours && answer[neighbours-1].distance <= sameVector:
 			crowded = append(crowded, i)
 		default:
@@ -35,10 +40,17 @@ func (s *Store) Missing(ctx context.Context, objects []sinks.Object) ([]int, err
 	})
 	if err == nil {
 		err = s.nearest(ctx, objects, crowded, 1, true, func(i int, answer []found) {
-			if !holds(answer, objects[i].ID) {
+			if holds(answer, objects[i].ID) {
+				near = append(near, i)
+			} else {
 				missing = append(missing, i)
 			}
 		})
+	}
+	if err == nil {
+		var lost []int
+		lost, err = s.unindexed(ctx, objects, near)
+		missing = append(missing, lost...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read back: %w", err)
@@ -85,6 +97,59 @@ func (s *Store) nearest(ctx context.Context, objects []sinks.Object, indexes []i
 		}
 	}
 	return nil
+}
+
+// unindexed are those of the objects with the given indexes that a filter or a word does not find.
+func (s *Store) unindexed(ctx context.Context, objects []sinks.Object, indexes []int) (lost []int, err error) {
+	for batch := range slices.Chunk(indexes, readBatch) {
+		gets := []*get{s.filtered(objects, batch)}
+		words := make([]int, len(batch)) // the query of each, or 0
+		for n, i := range batch {
+			if g := s.byWord(&objects[i]); g != nil {
+				words[n], gets = len(gets), append(gets, g)
+			}
+		}
+		answers, err := s.askAll(ctx, gets)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range batch {
+			is := func(f found) bool { return f.id == objects[i].ID }
+			if !slices.ContainsFunc(answers[0], is) || words[n] > 0 && !slices.ContainsFunc(answers[words[n]], is) {
+				lost = append(lost, i)
+			}
+		}
+	}
+	return lost, nil
+}
+
+// filtered asks for objects by all properties by which they are removed.
+func (s *Store) filtered(objects []sinks.Object, indexes []int) *get {
+	ids, keys := make([]string, len(indexes)), make([]string, len(indexes))
+	for n, i := range indexes {
+		ids[n], keys[n] = objects[i].ID, documentKey(objects[i].Chunk.DocumentID)
+	}
+	g := s.get("_additional {id}", len(indexes))
+	g.where(conditionIDs(ids), containsAny(propDocumentKey, keys), condition(propVersion, "GreaterThanEqual", "valueNumber", "0"),
+		condition(propGeneration, "GreaterThanEqual", "valueInt", "0"))
+	return g
+}
+
+// byWord asks for an object by the longest of its terms; nil if it has none.
+func (s *Store) byWord(o *sinks.Object) *get {
+	longest := ""
+	for _, term := range strings.Fields(terms.Index(o.Chunk.Text)) {
+		if len(term) > len(longest) {
+			longest = term
+		}
+	}
+	if longest == "" {
+		return nil
+	}
+	g := s.get("_additional {id}", neighbours) // with a limit of 1 the server drops a match whose score is below 0
+	g.argument("bm25", fmt.Sprintf("{query: %s, properties: [%s]}", quote(longest), quote(propTerms)))
+	g.where(conditionIDs([]string{o.ID}))
+	return g
 }
 
 // Count implements sinks.Sink. It counts objects; one whose vector is missing from the index counts too.

@@ -4,52 +4,74 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/sinks"
 )
 
 // maxSuspects bounds the memory; beyond it the oldest are forgotten, and the indexer's own read-back finds them.
 const maxSuspects = 100_000
 
-// suspects are the ids of objects whose last write did not end well, with the time of its end.
+// suspects are objects whose last write did not end well, by their ids.
 type suspects struct {
 	opened time.Time
 
-	mu    sync.Mutex
-	since map[string]time.Time
+	mu   sync.Mutex
+	byID map[string]suspect
+}
+
+type suspect struct {
+	ended    time.Time // of a write that was not answered; zero if it was
+	document string
+	revision rag.Revision
 }
 
 func newSuspects(now time.Time) *suspects {
-	return &suspects{opened: now, since: make(map[string]time.Time)}
+	return &suspects{opened: now, byID: make(map[string]suspect)}
 }
 
-func (s *suspects) add(id string, now time.Time) {
+// add remembers an object whose write has ended at a time, without an answer, or with one that is not good.
+func (s *suspects) add(o *sinks.Object, ended time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.since) >= maxSuspects {
+	if len(s.byID) >= maxSuspects {
 		s.forgetOldest()
 	}
-	s.since[id] = now
+	s.byID[o.ID] = suspect{ended, o.Chunk.DocumentID, o.Chunk.Revision}
 }
 
 func (s *suspects) forgetOldest() {
 	var oldest string
-	for id, at := range s.since {
-		if oldest == "" || at.Before(s.since[oldest]) {
+	for id, x := range s.byID {
+		if oldest == "" || x.ended.Before(s.byID[oldest].ended) {
 			oldest = id
 		}
 	}
-	delete(s.since, oldest)
+	delete(s.byID, oldest)
+}
+
+// removed are the suspects that a removal concerns.
+func (s *suspects) removed(documentID string, r rag.Removal) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, x := range s.byID {
+		if x.document == documentID && r.Removes(x.revision) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func (s *suspects) clear(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.since, id)
+	delete(s.byID, id)
 }
 
 func (s *suspects) has(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.since[id]
+	_, ok := s.byID[id]
 	return ok
 }
 
@@ -58,8 +80,8 @@ func (s *suspects) has(id string) bool {
 func (s *suspects) settled(id string, settle time.Duration) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at, ok := s.since[id]; ok {
-		return at.Add(settle)
+	if x, ok := s.byID[id]; ok {
+		return x.ended.Add(settle)
 	}
 	return s.opened.Add(settle)
 }

@@ -100,9 +100,12 @@ func (w *upsert) set(indexes []int, r sinks.Result) {
 func (w *upsert) fail(indexes []int, v verdict, err error) {
 	w.set(indexes, sinks.Result{Outcome: v.outcome, Err: err})
 	if v.suspect {
-		now := time.Now()
+		var ended time.Time
+		if !v.answered {
+			ended = time.Now()
+		}
 		for _, i := range indexes {
-			w.store.suspects.add(w.objects[i].ID, now)
+			w.store.suspects.add(&w.objects[i], ended)
 		}
 	}
 }
@@ -214,12 +217,12 @@ func (w *upsert) repair(ctx context.Context, indexes []int) {
 		w.set(indexes, sinks.Result{Outcome: sinks.Transient, Err: err})
 		return
 	}
-	if err := s.delete(ctx, whereID(ids...)); err != nil {
+	if err := s.deleteIDs(ctx, ids); err != nil {
 		w.fail(indexes, classify(err), fmt.Errorf("delete before insert: %w", err))
 		return
 	}
 	w.insert(ctx, indexes)
-	w.verify(ctx, indexes, verdict{outcome: sinks.Ambiguous, suspect: true}, "not found by its vector after the repair")
+	w.verify(ctx, indexes, verdict{outcome: sinks.Ambiguous, suspect: true, answered: true}, "not found after the repair")
 }
 
 // verify looks by vector for those of the objects that are Done. What is not found is to be repaired.
