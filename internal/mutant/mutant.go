@@ -5,7 +5,8 @@
 //
 //	go test -tags mutant,mutant_drop_on_seen ./processors
 //
-// Exactly one mutant must be named, else the package does not compile. The command in cmd/mutants runs the tests that
+// Exactly one mutant must be named, else the package does not compile. The tag mutant_any makes a build that has all of them, and
+// is the one that the variable MUTANT names when it runs, none if it is empty. The command in cmd/mutants runs the tests that
 // ought to catch each of them.
 package mutant
 

@@ -21,6 +21,7 @@ func TestEveryMutantCanBeBuilt(t *testing.T) {
 		}
 	}
 	delete(have, "active_none.go")
+	delete(have, "active_any.go")
 	seen := map[mutant.Name]bool{}
 	for _, m := range mutant.All() {
 		name := "active_" + string(m) + ".go"

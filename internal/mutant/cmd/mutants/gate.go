@@ -64,11 +64,13 @@ type gate struct {
 	out     io.Writer
 	options options
 	execute func(ctx context.Context, c command, m mutant.Name) report
+	close   func()            // removes what execute has left
 	sound   map[string]report // what the ordinary build says, by command
 }
 
 func newGate(out io.Writer, o options) *gate {
-	return &gate{out: out, options: o, execute: goTest{limit: o.limit}.run, sound: map[string]report{}}
+	tests := &goTest{limit: o.limit}
+	return &gate{out: out, options: o, execute: tests.run, close: tests.close, sound: map[string]report{}}
 }
 
 // result is what became of a mutant; err is nil if it was caught.
@@ -86,6 +88,7 @@ type catch struct {
 var errSurvived = errors.New("SURVIVED")
 
 func (g *gate) run(ctx context.Context, entries []entry) error {
+	defer g.close()
 	start := time.Now()
 	var results []result
 	missed := 0

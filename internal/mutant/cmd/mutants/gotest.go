@@ -74,9 +74,19 @@ const buildAllowance = 10 * time.Minute
 type goTest struct {
 	dir   string // the module's root; "" is the current folder
 	limit time.Duration
+
+	binary string // what end-to-end tests run; "" before the first of them
+	remove func()
 }
 
-func (g goTest) run(ctx context.Context, c command, m mutant.Name) report {
+// close removes what was built.
+func (g *goTest) close() {
+	if g.remove != nil {
+		g.remove()
+	}
+}
+
+func (g *goTest) run(ctx context.Context, c command, m mutant.Name) report {
 	ctx, cancel := context.WithTimeout(ctx, g.limit+buildAllowance)
 	defer cancel()
 	args := []string{"test", "-json", "-vet=off", "-timeout", g.limit.String(), "-run", c.pattern()}
@@ -91,15 +101,10 @@ func (g goTest) run(ctx context.Context, c command, m mutant.Name) report {
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+c.pkg)...)
 	cmd.Dir, cmd.Env = g.dir, os.Environ()
 	if c.binary {
-		if m == "" {
-			tags = ""
-		}
-		built, remove, err := g.binaries(ctx, tags)
-		defer remove()
-		if err != nil {
+		if err := g.build(ctx); err != nil {
 			return report{says: err.Error()}
 		}
-		cmd.Env = append(append(cmd.Env, "E2E_TAGS="+tags), built...)
+		cmd.Env = append(cmd.Env, "MUTANT="+string(m), "E2E_TAGS="+allMutants, "E2E_BINARY="+g.binary, "E2E_FAULTS_BINARY="+g.binary)
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command ends its tests then
 	cmd.WaitDelay = 10 * time.Second
@@ -125,27 +130,30 @@ func (g goTest) run(ctx context.Context, c command, m mutant.Name) report {
 	return r
 }
 
-// binaries builds what the tests run: one binary, of the test build, which without faults does what the ordinary one does. It
-// is built here so that building counts for the allowance and not for the tests' limit: the go command kills a test that
-// prepares itself for longer.
-func (g goTest) binaries(ctx context.Context, tags string) (env []string, remove func(), err error) {
+// allMutants are the tags of a binary that is whichever mutant MUTANT names.
+const allMutants = "mutant,mutant_any"
+
+// build builds what the tests run, once: a binary of the test build, which without faults does what the ordinary one does, and
+// without a mutant too. It is built here so that building counts for the allowance and not for the tests' limit: the go command
+// kills a test that prepares itself for longer.
+func (g *goTest) build(ctx context.Context) error {
 	const source = "cmd/waymark"
-	remove = func() {}
-	if _, err := os.Stat(filepath.Join(g.dir, source)); err != nil {
-		return nil, remove, nil // the tests have none
+	if _, err := os.Stat(filepath.Join(g.dir, source)); err != nil || g.binary != "" {
+		return nil // the tests have none, or it is there
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
-		return nil, remove, fmt.Errorf("a folder for the binary: %w", err)
+		return fmt.Errorf("a folder for the binary: %w", err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // in the system's folder for such things
+	g.remove = func() { _ = os.RemoveAll(dir) } // in the system's folder for such things
 	name := filepath.Join(dir, "waymark")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", strings.Trim("faults,"+tags, ","), "-o", name, "./"+source)
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "faults,"+allMutants, "-o", name, "./"+source)
 	build.Dir = g.dir
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, remove, fmt.Errorf("the binary does not compile: %s (%w)", oneLine(string(out)), err)
+		return fmt.Errorf("the binary does not compile: %s (%w)", oneLine(string(out)), err)
 	}
-	return []string{"E2E_BINARY=" + name, "E2E_FAULTS_BINARY=" + name}, remove, nil
+	g.binary = name
+	return nil
 }
 
 // event is a line of go test -json.
