@@ -84,7 +84,12 @@ func (s *sham) submit(key, message, value, status string) *kgo.Record {
 
 func (s *sham) event(key, message string, version int64, status string) {
 	s.t.Helper()
-	b, err := wire.NewCodecs(time.Now).Event.Encode(rag.Event{Stage: "indexer", Status: rag.Status(status), At: time.Now(),
+	s.said("indexer", key, message, version, status)
+}
+
+func (s *sham) said(by, key, message string, version int64, status string) {
+	s.t.Helper()
+	b, err := wire.NewCodecs(time.Now).Event.Encode(rag.Event{Stage: by, Status: rag.Status(status), At: time.Now(),
 		Subject: rag.Subject{DocumentID: key, MessageID: message, Revision: rag.Revision{Version: rag.Version(version)}}})
 	if err != nil {
 		s.t.Fatal(err)
@@ -176,6 +181,7 @@ func TestCheck(t *testing.T) {
 		"another version":       {func(s *sham) { s.messages["m2"].Version++ }, "I1: m2 of a has the version 3"},
 		"two finals":            {func(s *sham) { s.event("a", "m1", 1, "superseded") }, `I1: "m1" of "a" in generation 0 has two finals`},
 		"a final said again":    {func(s *sham) { s.event("a", "m1", 1, "indexed") }, ""},
+		"another author":        {func(s *sham) { s.said("chunker", "c", "m5", 5, "dead") }, `I1: the chunker says that "m5" of "c" in generation 0 is dead`},
 		"a gap":                 {func(s *sham) { s.hits["a"] = s.hits["a"][1:] }, "I2: a: chunk 1 stands at place 0"},
 		"nothing served":        {func(s *sham) { delete(s.hits, "a") }, "I2: a: nothing is served"},
 		"a deleted one served":  {func(s *sham) { s.hits["b"] = hitsOf("soon deleted", 9, 2) }, "I2: b: 2 chunks are served, the model wants none"},
