@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"github.com/waymarkhq/waymark/rag"
 )
 
@@ -11,6 +13,9 @@ const MaxInWork = 10_000
 // wordyInWork is the number of versions in work above which their failures have no sentence: ten thousand of a kilobyte
 // would not fit.
 const wordyInWork = 1_000
+
+// MaxDue is the number of removals that a row may have due.
+const MaxDue = 10_000
 
 // What a row may hold in bytes. Both together, and the removals that are due, fit into a record.
 const (
@@ -29,6 +34,7 @@ const (
 func (c *change) bound() {
 	c.boundWork()
 	c.boundFinals()
+	c.boundDue()
 }
 
 // boundWork takes the warnings of the earliest versions in work where there are too many bytes, and then ends the earliest:
@@ -105,6 +111,41 @@ func (c *change) boundFinals() {
 		}
 		return f.inShort()
 	})
+}
+
+// boundDue merges removals where there are too many. What lies below the revision that is served goes by one removal, at the
+// latest time of those that it stands for; of the other ones the earliest stays, so that something is removed however often
+// another version is served. What is left are versions that ended above the one that is served. Of these the lowest are
+// passed by: nobody reads their chunks, and the next version that is served removes them.
+func (c *change) boundDue() {
+	due := c.row.Due
+	if len(due) <= MaxDue {
+		return
+	}
+	all := rag.Removal{Revision: c.row.Served.Revision}
+	earliest, _, some := firstDue(due, func(r rag.Removal) bool { return !r.Exact })
+	for r, at := range due {
+		if r == all || some && r == earliest || !r.Revision.Less(all.Revision) {
+			continue
+		}
+		if until, ok := due[all]; !ok || until.Before(at) {
+			due[all] = at
+		}
+		delete(due, r)
+	}
+	if len(due) <= MaxDue {
+		return
+	}
+	left := make([]rag.Removal, 0, len(due))
+	for r := range due {
+		if r.Exact {
+			left = append(left, r)
+		}
+	}
+	slices.SortFunc(left, func(a, b rag.Removal) int { return compareRevisions(a.Revision, b.Revision) })
+	for _, r := range left[:min(len(left), len(due)-MaxDue)] {
+		delete(due, r)
+	}
 }
 
 func (w Work) bytes() int {

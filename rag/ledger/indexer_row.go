@@ -72,17 +72,20 @@ func inShort(f *rag.Failure) *rag.Failure {
 // FirstDue is the removal that may run first, with its time; of those with the same time the one with the lower revision,
 // and of these the exact one.
 func FirstDue(row *DocumentRow) (rag.Removal, time.Time, bool) {
-	var (
-		first rag.Removal
-		at    time.Time
-		found bool
-	)
 	if row == nil {
-		return first, at, false
+		return rag.Removal{}, time.Time{}, false
 	}
-	for r, due := range row.Due {
-		if !found || cmp.Or(due.Compare(at), compareRevisions(r.Revision, first.Revision), compareBools(!r.Exact, !first.Exact)) < 0 {
-			first, at, found = r, due, true
+	return firstDue(row.Due, func(rag.Removal) bool { return true })
+}
+
+// firstDue is the first of those that count.
+func firstDue(due map[rag.Removal]time.Time, counts func(rag.Removal) bool) (first rag.Removal, at time.Time, found bool) {
+	for r, t := range due {
+		if !counts(r) {
+			continue
+		}
+		if !found || cmp.Or(t.Compare(at), compareRevisions(r.Revision, first.Revision), compareBools(!r.Exact, !first.Exact)) < 0 {
+			first, at, found = r, t, true
 		}
 	}
 	return first, at, found
