@@ -66,6 +66,8 @@ const (
 	MaxHits = 1000
 	// MaxQueryBytes is the size limit of the text of a search.
 	MaxQueryBytes = 4 << 10
+	// MaxParentBytes is how much text of parents one answer of a search holds: that of the best hits.
+	MaxParentBytes = 4 << 20
 	// MaxFilters is the number of filters of a search.
 	MaxFilters = 64
 	// MaxPage is the highest limit of a list.

@@ -19,6 +19,7 @@ type searchInput struct {
 	K          int      `query:"k" default:"10" minimum:"1" maximum:"1000" doc:"How many hits at most."`
 	Mode       string   `query:"mode" default:"hybrid" enum:"hybrid,vector,text"`
 	DocumentID string   `query:"document_id" doc:"Only this document; with a large k all of its chunks."`
+	Parents    string   `query:"parents" default:"text" enum:"text,borders" doc:"Whether the parent of each hit is there with its text, or with its borders only."`
 	Filter     []string `query:"filter,explode" doc:"key:value, equal to a pair of the metadata. May be repeated; all must be there."`
 }
 
@@ -56,6 +57,11 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 	for _, h := range hits {
 		result.Hits = append(result.Hits, hit(h))
 	}
+	room := MaxParentBytes
+	if in.Parents == "borders" {
+		room = 0
+	}
+	boundParents(result.Hits, room)
 	return &searchOutput{Body: result}, nil
 }
 
@@ -167,6 +173,20 @@ func (v *servedRevisions) fault() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.err
+}
+
+// boundParents leaves the text of their parents to the first hits, as far as there is room: each hit has the whole parent, which
+// may be many times as long as the chunk.
+func boundParents(hits []Hit, room int) {
+	for i := range hits {
+		p := hits[i].Parent
+		if p == nil {
+			continue
+		}
+		if room -= len(p.Text); room < 0 {
+			room, p.Text = 0, ""
+		}
+	}
 }
 
 func hit(h sinks.Hit) Hit {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,34 @@ func TestSearchGivesTheChunks(t *testing.T) {
 	if q := world.Searcher.Last(); q.Vector != nil || q.K != 1000 || q.Mode != sinks.ModeText {
 		t.Errorf("a text search asks %+v", q)
 	}
+}
+
+// An answer grows with what is asked for, not with the size of parents.
+func TestSearchBoundsTheTextOfParents(t *testing.T) {
+	world := apitest.NewWorld()
+	texts := make([]string, 12)
+	for i := range texts {
+		texts[i] = "ice on the harbour"
+	}
+	world.AddIndexed("a", apitest.Version(1), time.Unix(1, 0), texts...)
+	const parentBytes = 1 << 20
+	for i := range world.Searcher.Hits {
+		world.Searcher.Hits[i].Chunk.Parent = rag.Parent{End: parentBytes, Text: strings.Repeat("x", parentBytes)}
+	}
+	s := start(t, api.Config{}, world)
+	for query, want := range map[string]int{"": api.MaxParentBytes / parentBytes, "&parents=text": api.MaxParentBytes / parentBytes, "&parents=borders": 0} {
+		var r api.SearchResult
+		s.get("/v1/search?q=ice&k=12" + query).wants(http.StatusOK).decode(&r)
+		if len(r.Hits) != len(texts) {
+			t.Fatalf("%d hits", len(r.Hits))
+		}
+		for i, h := range r.Hits {
+			if h.Parent == nil || h.Parent.End != parentBytes || (h.Parent.Text != "") != (i < want) {
+				t.Errorf("%q: hit %d has a parent with %d bytes: %v", query, i, len(h.Parent.Text), h.Parent != nil)
+			}
+		}
+	}
+	s.get("/v1/search?q=ice&parents=all").wants(http.StatusUnprocessableEntity)
 }
 
 func TestSearchShowsTheServedVersionOnly(t *testing.T) {

@@ -164,7 +164,7 @@ type Hit struct {
 
 // Parent is the larger part of a text around a chunk.
 type Parent struct {
-	Text  string `json:"text"`
+	Text  string `json:"text,omitempty" doc:"Absent with parents=borders, and for the hits behind those whose parents have 4 MiB together."`
 	Start int    `json:"start" doc:"Byte offset into the extracted UTF-8 text."`
 	End   int    `json:"end" doc:"Byte offset of the first byte after the parent."`
 }

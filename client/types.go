@@ -124,7 +124,7 @@ type Hit struct {
 	Parent     *Parent           `json:"parent,omitempty"` // nil without splitting.parent_tokens
 }
 
-// Parent is the larger part of a text around a chunk.
+// Parent is the larger part of a text around a chunk. Of many large ones only those of the best hits have their text.
 type Parent struct {
 	Text  string `json:"text"`
 	Start int    `json:"start"`

@@ -101,7 +101,7 @@ func (c *searchCmd) show(env *environment, rank int, h client.Hit) {
 	limit, text := excerptLines, h.Text
 	if c.Full {
 		limit = 0
-		if h.Parent != nil {
+		if h.Parent != nil && h.Parent.Text != "" {
 			text = h.Parent.Text
 		}
 	}
