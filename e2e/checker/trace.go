@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // traced is one line of a trace: what happened to a message, or what was marked for commit.
@@ -58,7 +59,7 @@ func CheckTrace(file string) (marks int, violations []string, err error) {
 		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
 			return 0, nil, fmt.Errorf("%s:%d: %w", file, n, err)
 		}
-		t.apply(e, fmt.Sprintf("%s:%d", file, n))
+		t.apply(e, fmt.Sprintf("%s:%d", filepath.Base(file), n))
 	}
 }
 
