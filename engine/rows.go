@@ -292,6 +292,9 @@ func mergeValues(t *table, current, record []byte) (merged []byte, differs bool,
 		return record, false, nil
 	}
 	row := t.merge(ours, theirs)
+	if row == theirs { // the usual record is a later row, which needs no encoding to be told from ours
+		return record, false, nil
+	}
 	if merged, err = t.encode(row); err != nil {
 		return nil, false, err
 	}

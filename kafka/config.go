@@ -86,6 +86,7 @@ func (c Config) Sarama(mutate ...func(*sarama.Config)) (*sarama.Config, error) {
 	if s.ClientID == "" {
 		s.ClientID = "waymark"
 	}
+	s.MetricRegistry = noMetrics{}
 	setNet(s)
 	setProducer(s)
 	setConsumer(s)

@@ -47,11 +47,12 @@ type parts struct {
 	blobs     *blob.Store // nil: there is none
 }
 
-// Sizes of batches. A batch of the store is about what it takes best; the linger is part of a document's latency.
+// Sizes of batches. A batch of the store is about what it takes best. The linger is part of a document's latency, twice; with much
+// less, the chunks of a document come in batches of their own, each with a receipt, and each receipt writes the document's row.
 const (
 	storeBatch      = 100
 	batchBytes      = 8 << 20
-	batchLinger     = 5 * time.Millisecond
+	batchLinger     = 20 * time.Millisecond
 	learnTimeout    = 30 * time.Second
 	storeSettle     = 2 * time.Second
 	maxTableOffline = kafka.TableTombstoneRetention / 2
