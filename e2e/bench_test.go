@@ -120,16 +120,22 @@ func BenchmarkSearchable(b *testing.B) {
 // residentMB is the resident memory of a process.
 func residentMB(b *testing.B, pid int) float64 {
 	b.Helper()
+	return memoryMB(b, pid, "VmRSS")
+}
+
+// memoryMB is one of the kernel's figures about the memory of a process.
+func memoryMB(b *testing.B, pid int, name string) float64 {
+	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for line := range strings.Lines(string(status)) {
 		var kb float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kb); n == 1 {
+		if n, _ := fmt.Sscanf(line, name+": %f kB", &kb); n == 1 {
 			return kb / 1024
 		}
 	}
-	b.Fatal("no VmRSS")
+	b.Fatalf("no %s", name)
 	return 0
 }
