@@ -62,6 +62,55 @@ func TestFaultRollingRestartOfPods(t *testing.T) {
 	w.check()
 }
 
+// Row 1: a pod is away for longer than its session lasts, and another one has taken over all of its partitions. When it comes
+// back, on its data folder, it gets the same ones again, whose tables it still has.
+func TestFaultPodAwayForLongerThanItsSession(t *testing.T) {
+	if _, ok := given(); ok {
+		t.Skip("NOT RUN: topics on given brokers have fewer partitions than this takes")
+	}
+	w := newWorld(t, worldOptions{seed: 106, partitions: 4})
+	w.start("api", "api")
+	pods := []*process{w.start("pod-0", workers...), w.start("pod-1", workers...)}
+	w.api.waitReady()
+	for _, p := range pods {
+		p.waitReady()
+	}
+	w.watch()
+	o := w.observeOwners(pods)
+	before := o.now()
+	stop := w.changing(15, 60*time.Millisecond)
+	pods[1].kill(syscall.SIGKILL)
+	eventually(t, "the other pod to take over", func() error {
+		for c, pod := range o.now() {
+			if pod != pods[0].name {
+				return fmt.Errorf("partition %d of %s is still that of %s", c.partition, c.group, pod)
+			}
+		}
+		return nil
+	})
+	pods[1].launch()
+	eventually(t, "the pod to get its partitions back", func() error {
+		if now := o.now(); !maps.Equal(now, before) {
+			return fmt.Errorf("%v", now)
+		}
+		return nil
+	})
+	stop()
+	w.over()
+	w.check()
+	if !maps.Equal(o.now(), before) && !busy() { // on a busy machine another session may have ended
+		t.Errorf("in the end the partitions are %v, they were %v", o.now(), before)
+	}
+	o.stop()
+}
+
+// now are the owners of all partitions.
+func (o *owners) now() map[claimed]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.current)
+}
+
 func (w *world) submitted() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
