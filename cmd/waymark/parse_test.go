@@ -34,6 +34,20 @@ func TestParseShowsTextAndStructure(t *testing.T) {
 	}
 }
 
+// What the pipeline reads in windows, above the limit of a text that is held as a whole, is shown too.
+func TestParseShowsLargeTexts(t *testing.T) {
+	line := "The Rhine rises in the Alps, flows north through six countries and ends in the sea.\n\n"
+	n := 26<<20/len(line) + 1
+	folder(t, map[string]string{"large.txt": strings.Repeat(line, n)})
+	s := command("parse", "large.txt")
+	if code := s.do(t); code != exitDone {
+		t.Fatalf("exit code %d, errors %q", code, s.err.String())
+	}
+	if got := strings.Count(s.out.String(), "] paragraph\n"); got != n || !strings.Contains(s.out.String(), "\nlanguage   en\n") {
+		t.Errorf("%d paragraphs of %d; %.200q", got, n, s.out.String())
+	}
+}
+
 func TestParseReadsStandardInputAsTheDeclaredType(t *testing.T) {
 	s := command("parse", "--type", "text/html", "--text", "-")
 	s.stdin = strings.NewReader("Some <b>words</b>")

@@ -7,10 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/waymarkhq/waymark/cmd/waymark/internal/node"
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/read"
 	"github.com/waymarkhq/waymark/rag/split"
 )
 
@@ -33,13 +36,34 @@ func (parseCmd) Help() string {
 
 // Run is called by the parser.
 func (c *parseCmd) Run(ctx context.Context, env *environment) error {
-	return c.read(env, func(_ *config.Config, parser *parse.Parser, in parse.Input) error {
-		text, err := parser.Parse(ctx, in)
+	return c.read(env, func(cfg *config.Config, parser *parse.Parser, in parse.Input) error {
+		text, err := wholeText(ctx, read.New(node.ReadOptions(cfg, parser, nil)), in)
 		if err != nil {
 			return err
 		}
 		return c.show(env, text)
 	})
+}
+
+// wholeText joins the parts in which the pipeline reads a large text.
+func wholeText(ctx context.Context, r *read.Reader, in parse.Input) (parse.Text, error) {
+	var whole parse.Text
+	var body strings.Builder
+	err := r.Text(ctx, read.Input{Open: read.Bytes(in.Content), Size: int64(len(in.Content)), DeclaredType: in.DeclaredType, Name: in.Name}, func(start int, part parse.Text) error {
+		if whole.Type == "" {
+			whole = parse.Text{Title: part.Title, Type: part.Type, Language: part.Language}
+		}
+		body.WriteString(strings.Repeat("\n", start-body.Len()))
+		body.WriteString(part.Body)
+		for _, b := range part.Blocks {
+			b.Start, b.End = b.Start+start, b.End+start
+			whole.Blocks = append(whole.Blocks, b)
+		}
+		whole.Warnings = append(whole.Warnings, part.Warnings...)
+		return nil
+	})
+	whole.Body = body.String()
+	return whole, err
 }
 
 func (c *parseCmd) show(env *environment, text parse.Text) error {

@@ -19,6 +19,10 @@ import (
 type decoded struct {
 	text     string
 	warnings []string
+	charset  encoding.Encoding // of the content; nil if that is UTF-8
+	name     string            // of the charset
+	skip     int               // bytes of a mark before the text
+	replaced int               // characters that were not valid; the first warning says so
 }
 
 // decode reads content as text: in the charset of its byte order mark, else in the declared one, else in the one it
@@ -63,15 +67,23 @@ func decodeMarked(content []byte) (decoded, bool) {
 		invalid, _ := brokenUTF8(content)
 		return replaceInvalid(content, invalid), true
 	case bytes.HasPrefix(content, []byte("\xff\xfe\x00\x00")):
-		return decodeWith(content[4:], utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "utf-32le")
+		return behindMark(4)(decodeWith(content[4:], utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "utf-32le"))
 	case bytes.HasPrefix(content, []byte("\x00\x00\xfe\xff")):
-		return decodeWith(content[4:], utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "utf-32be")
+		return behindMark(4)(decodeWith(content[4:], utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "utf-32be"))
 	case bytes.HasPrefix(content, []byte("\xff\xfe")):
-		return decodeAs(content[2:], "utf-16le")
+		return behindMark(2)(decodeAs(content[2:], "utf-16le"))
 	case bytes.HasPrefix(content, []byte("\xfe\xff")):
-		return decodeAs(content[2:], "utf-16be")
+		return behindMark(2)(decodeAs(content[2:], "utf-16be"))
 	}
 	return decoded{}, false
+}
+
+// behindMark notes that the text begins behind a mark of n bytes.
+func behindMark(n int) func(decoded, bool) (decoded, bool) {
+	return func(d decoded, ok bool) (decoded, bool) {
+		d.skip = n
+		return d, ok
+	}
 }
 
 // decodeDeclared decodes content in the charset that the sender named, unless the content contradicts it.
@@ -210,11 +222,18 @@ func decodeWith(content []byte, e encoding.Encoding, name string) (decoded, bool
 	if broken*50 > utf8.RuneCountInString(text) {
 		return decoded{}, false
 	}
-	d := decoded{text: text}
+	d := decoded{text: text, charset: e, name: name, replaced: broken}
 	if broken > 0 {
-		d.warnings = []string{fmt.Sprintf("%d characters are not valid %s and were replaced.", broken, name)}
+		d.warnings = []string{replacedWarning(broken, name)}
 	}
 	return d, true
+}
+
+func replacedWarning(n int, charset string) string {
+	if charset == "" {
+		return fmt.Sprintf("%d bytes are not valid UTF-8 and were replaced.", n)
+	}
+	return fmt.Sprintf("%d characters are not valid %s and were replaced.", n, charset)
 }
 
 // brokenUTF8 counts sequences that are not UTF-8, and valid characters of more than one byte.
@@ -242,7 +261,8 @@ func replaceInvalid(content []byte, invalid int) decoded {
 	// Through []rune, because every broken byte is to become one mark, as in Go's own conversions.
 	return decoded{
 		text:     string([]rune(string(content))),
-		warnings: []string{fmt.Sprintf("%d bytes are not valid UTF-8 and were replaced.", invalid)},
+		warnings: []string{replacedWarning(invalid, "")},
+		replaced: invalid,
 	}
 }
 

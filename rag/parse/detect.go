@@ -21,7 +21,7 @@ type detected struct {
 // detect tells the type of a document and decodes it, if it is text.
 func detect(in Input) (detected, error) {
 	declared, charset := declaredType(in.DeclaredType)
-	isText := strings.HasPrefix(declared, "text/") || readable[declared] != ""
+	isText := isTextType(declared)
 	asSaid := declared == TypePlain && utf8.Valid(in.Content) // a text may even begin as a PDF document does
 	if !asSaid {
 		kind, err := binaryKind(in.Content, declared, in.Name)
@@ -40,6 +40,11 @@ func detect(in Input) (detected, error) {
 	kind := textKind(trimMark(d.text), declared, in.Name)
 	d.warnings = append(contradictions(kind, declared, in.Name), d.warnings...)
 	return detected{decoded: d, kind: kind}, nil
+}
+
+// isTextType reports whether a sender who declares this means text.
+func isTextType(declared string) bool {
+	return strings.HasPrefix(declared, "text/") || readable[declared] != ""
 }
 
 // mediaType is a content type without parameters.

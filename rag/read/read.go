@@ -1,5 +1,5 @@
 // Package read turns a document of any size into the chunks that it is found by: whole where its format asks for it, in
-// windows where it is plain text, so that memory does not grow with it.
+// windows where it is plain text or a table, so that memory does not grow with it.
 package read
 
 import (
@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -23,13 +21,13 @@ import (
 )
 
 // Version of the rules, by which a text is cut into windows and its language told. A change that gives any document other chunks changes it.
-const Version = "read/1;" + language.Version
+const Version = "read/2;" + language.Version
 
 // Limits that are constants.
 const (
 	// WindowBytes is how much of a plain text is read at once. A text of at most twice that is read as a whole.
 	WindowBytes = 4 << 20
-	// MaxTextFormat is the largest document of a format that is text and is read as a tree: HTML, Markdown, JSON, XML, CSV.
+	// MaxTextFormat is the largest document of a format that is text and is read as a tree: HTML, Markdown, JSON, XML, RTF, source code.
 	MaxTextFormat = parse.DefaultInput
 	// smallBytes is what a document may have to be parsed without a look at how much is being parsed already.
 	smallBytes = 1 << 20
@@ -133,86 +131,53 @@ func (d *Document) Texts(ctx context.Context, yield func(i int, text, parent str
 // Read reads one document. One that cannot be read is a *parse.Error or a *split.Error; the end of Options.Time is a *parse.Error
 // too. Errors of Input.Open and of ctx are returned as they are.
 func (r *Reader) Read(ctx context.Context, in Input) (*Document, error) {
-	switch {
-	case in.Size == 0:
-		return nil, &parse.Error{Reason: rag.ReasonEmptyText, Message: "the document is empty"}
-	case in.Size > r.o.MaxBytes:
-		return nil, tooLarge(in.Size, r.o.MaxBytes, "")
-	case in.Size <= 2*int64(r.window):
-		return r.whole(ctx, in)
-	}
 	l, err := r.look(ctx, in)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case l.plain:
-		d, err := r.windows(ctx, in, l.warnings)
-		if !errors.Is(err, errNotUTF8) {
+	}
+	if l.parts != nil {
+		d, err := r.inParts(ctx, l)
+		if !errors.Is(err, errOtherText) {
 			return d, err
 		}
 	}
 	if in.Size > l.limit {
-		return nil, tooLarge(in.Size, l.limit, "; only plain text in UTF-8, PDF, Office documents and e-mail may be larger")
+		return nil, tooLarge(in.Size, l.limit, largeFormats)
 	}
 	return r.whole(ctx, in)
 }
 
+// Text gives the extracted text of a document in parts, each with its place in the text, which the pieces of Read refer to. Where it is
+// not read in windows there is one part. Errors as of Read, but for those of the splitter.
+func (r *Reader) Text(ctx context.Context, in Input, yield func(start int, part parse.Text) error) error {
+	l, err := r.look(ctx, in)
+	if err != nil {
+		return err
+	}
+	if l.parts != nil {
+		err := r.eachPart(ctx, l, yield)
+		if !errors.Is(err, errOtherText) {
+			return err
+		}
+	}
+	if in.Size > l.limit {
+		return tooLarge(in.Size, l.limit, largeFormats)
+	}
+	content, err := readAll(ctx, in)
+	if err != nil {
+		return err
+	}
+	text, err := r.o.Parser.Parse(ctx, parse.Input{Content: content, DeclaredType: in.DeclaredType, Name: in.Name})
+	if err != nil {
+		return err
+	}
+	return yield(0, text)
+}
+
+const largeFormats = "; only plain text, CSV, PDF, Office documents, EPUB and e-mail may be larger"
+
 func tooLarge(size, limit int64, but string) error {
 	return &parse.Error{Reason: rag.ReasonTooLarge, Message: fmt.Sprintf("the document has %d bytes, more than the limit of %d%s", size, limit, but)}
-}
-
-// look is what the beginning of a large document tells.
-type look struct {
-	plain    bool
-	limit    int64 // of a document that is read as a whole
-	warnings []string
-}
-
-// look tells by the beginning of a large document whether it is plain text, and if not how large it may be.
-func (r *Reader) look(ctx context.Context, in Input) (look, error) {
-	source, err := in.Open(ctx)
-	if err != nil {
-		return look{}, err
-	}
-	defer source.Close()
-	head := make([]byte, min(in.Size, 256<<10))
-	n, end := io.ReadFull(source, head)
-	switch {
-	case end == io.EOF || end == io.ErrUnexpectedEOF: // of ReadFull itself: there is less than the document has
-		return look{}, in.sized(n, true)
-	case end != nil:
-		return look{}, end
-	}
-	head = head[:border(head)]
-	if bytes.Contains(head[:min(len(head), 1<<10)], []byte("%PDF-")) || bytes.HasPrefix(head, []byte("PK\x03\x04")) {
-		return look{limit: r.o.MaxBytes}, nil
-	}
-	text, err := r.o.Parser.Parse(ctx, parse.Input{Content: head, DeclaredType: in.DeclaredType, Name: in.Name})
-	if err != nil {
-		return look{limit: MaxTextFormat}, ctx.Err() // reading it as a whole will say what is wrong
-	}
-	l := look{limit: MaxTextFormat, warnings: text.Warnings}
-	if text.Type == parse.TypeMail {
-		l.limit = r.o.MaxBytes
-	}
-	l.plain = text.Type == parse.TypePlain && text.Body == string(head) && (saidPlain(in) || !cutTree(text.Body))
-	return l, nil
-}
-
-// saidPlain: the sender, or the name, says that it is plain text.
-func saidPlain(in Input) bool {
-	declared, _, _ := strings.Cut(in.DeclaredType, ";")
-	switch strings.ToLower(path.Ext(in.Name)) {
-	case ".txt", ".text", ".log":
-		return true
-	}
-	return strings.EqualFold(strings.TrimSpace(declared), parse.TypePlain)
-}
-
-// cutTree: the whole of it may be JSON or XML where its beginning, cut off, is neither.
-func cutTree(head string) bool {
-	head = strings.TrimLeft(head, " \t\r\n\ufeff")
-	return head != "" && strings.Contains("{[<", head[:1])
 }
 
 // whole reads a document in memory.
@@ -254,10 +219,15 @@ func (r *Reader) cut(ctx context.Context, in parse.Input) (text parse.Text, piec
 	if text, err = r.o.Parser.Parse(limited, in); err == nil {
 		pieces, err = r.o.Splitter.Split(limited, text.Body, text.Blocks)
 	}
+	return text, pieces, r.timedOut(ctx, limited, err)
+}
+
+// timedOut tells the end of the time from the end of ctx.
+func (r *Reader) timedOut(ctx, limited context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil { // not one that a parser has met
-		err = &parse.Error{Reason: rag.ReasonTimeout, Message: fmt.Sprintf("reading the document took longer than %s", r.o.Time)}
+		return &parse.Error{Reason: rag.ReasonTimeout, Message: fmt.Sprintf("reading the document took longer than %s", r.o.Time)}
 	}
-	return text, pieces, err
+	return err
 }
 
 // readAll reads the content to its end, where a blob is verified.

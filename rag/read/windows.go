@@ -7,24 +7,82 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/parse"
+	"github.com/waymarkhq/waymark/rag/parse/flow"
 	"github.com/waymarkhq/waymark/rag/split"
 )
 
-// errNotUTF8: a text cannot be read in windows, because its bytes are not its text.
-var errNotUTF8 = errors.New("the text is not UTF-8 as it stands")
+// partsReader reads a text in parts, of which each is one to the splitter: no chunk reaches over its end. It reads to the end of
+// the document, where a blob is verified.
+type partsReader interface {
+	// each gives the parts with their places in the text, and in the end what there is to warn of.
+	each(ctx context.Context, yield func(start int, part parse.Text) error) (warnings []string, err error)
+	// texts gives slices of the text, which begin in ascending order.
+	texts(ctx context.Context, pieces []split.Piece, yield func(i int, text string) error) error
+}
 
-// windows reads a plain text window by window. Every window ends where a paragraph ends, if it can, and is a text of its own
-// to the parser and the splitter: no chunk reaches over its end. The text is the document's own bytes, so that the texts of
-// chunks are read from there again.
-func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Document, error) {
-	d := &Document{Type: parse.TypePlain, Bytes: in.Size, Warnings: warnings}
-	err := r.eachWindow(ctx, in, func(start int, window []byte) error {
-		pieces, text, err := r.cutWindow(ctx, window)
+// eachPart gives the parts of a text, those of its second encoding if it turns out to have one before any part was given; afterwards
+// that is errOtherText.
+func (r *Reader) eachPart(ctx context.Context, l look, yield func(start int, part parse.Text) error) error {
+	l, err := r.settled(ctx, l)
+	if err != nil {
+		return err
+	}
+	first := true
+	_, err = l.parts.each(ctx, func(start int, part parse.Text) error {
+		if part.Type == "" && !blank(part.Body) {
+			if part, err = r.o.Parser.Parse(ctx, plainInput(part)); err != nil {
+				return err
+			}
+		}
+		if part.Type = l.kind; first {
+			part.Warnings, first = append(l.warnings, part.Warnings...), false
+		}
+		return yield(start, part)
+	})
+	return err
+}
+
+// settled reads a text of UTF-8 once, if its bytes are not it from some place on.
+func (r *Reader) settled(ctx context.Context, l look) (look, error) {
+	plain, ok := l.parts.(utf8Text)
+	if !ok {
+		return l, nil
+	}
+	_, err := plain.each(ctx, func(int, parse.Text) error { return nil })
+	var bad errNotUTF8
+	if !errors.As(err, &bad) {
+		return l, err
+	}
+	if l, ok = l.encoded(plain.in, r.window, bad); !ok {
+		return l, errOtherText
+	}
+	return l, nil
+}
+
+// inParts reads a text in parts. Of the text nothing is kept: chunks are read again.
+func (r *Reader) inParts(ctx context.Context, l look) (*Document, error) {
+	d, err := r.cutParts(ctx, l)
+	var bad errNotUTF8
+	if plain, ok := l.parts.(utf8Text); ok && errors.As(err, &bad) {
+		if l, ok = l.encoded(plain.in, r.window, bad); !ok {
+			return nil, errOtherText
+		}
+		d, err = r.cutParts(ctx, l)
+	}
+	return d, err
+}
+
+func (r *Reader) cutParts(ctx context.Context, l look) (*Document, error) {
+	d := &Document{Type: l.kind, Warnings: l.warnings, texts: l.parts.texts}
+	warnings, err := l.parts.each(ctx, func(start int, part parse.Text) error {
+		d.Bytes = int64(start + len(part.Body))
+		pieces, text, err := r.cutPart(ctx, part)
 		if err != nil {
 			return err
 		}
@@ -48,43 +106,173 @@ func (r *Reader) windows(ctx context.Context, in Input, warnings []string) (*Doc
 	if err != nil {
 		return nil, err
 	}
-	d.texts = func(ctx context.Context, pieces []split.Piece, yield func(int, string) error) error {
-		return texts(ctx, in, pieces, yield)
-	}
+	d.Warnings = append(d.Warnings, warnings...)
 	return d, nil
 }
 
-// cutWindow cuts one window; a blank one has no pieces.
-func (r *Reader) cutWindow(ctx context.Context, window []byte) ([]split.Piece, parse.Text, error) {
-	if !utf8.Valid(window) {
-		return nil, parse.Text{}, errNotUTF8
+// cutPart cuts one part; a blank one has no pieces. One of a plain text is parsed first.
+func (r *Reader) cutPart(ctx context.Context, part parse.Text) ([]split.Piece, parse.Text, error) {
+	if part.Type != "" {
+		pieces, err := r.split(ctx, part)
+		return pieces, part, err
 	}
-	if len(bytes.TrimFunc(window, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) })) == 0 {
+	if blank(part.Body) {
 		return nil, parse.Text{}, nil
 	}
-	text, pieces, err := r.cut(ctx, parse.Input{Content: window, DeclaredType: "text/plain; charset=utf-8"})
-	if err == nil && len(text.Body) != len(window) {
-		err = errNotUTF8
+	text, pieces, err := r.cut(ctx, plainInput(part))
+	if err == nil && len(text.Body) != len(part.Body) {
+		err = errOtherText
 	}
 	return pieces, text, err
 }
 
-// eachWindow gives the windows of a text with their places, and reads to the end, where a blob is verified.
-func (r *Reader) eachWindow(ctx context.Context, in Input, yield func(start int, window []byte) error) error {
-	source, err := in.Open(ctx)
+// plainInput is a part of a plain text to the parser.
+func plainInput(part parse.Text) parse.Input {
+	return parse.Input{Content: []byte(part.Body), DeclaredType: "text/plain; charset=utf-8"}
+}
+
+func blank(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) })
+}
+
+// split splits a text that was parsed, within the time for it.
+func (r *Reader) split(ctx context.Context, text parse.Text) ([]split.Piece, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if r.o.Time > 0 {
+		limited, cancel = flow.WithTime(ctx, r.o.Time)
+	}
+	defer cancel()
+	pieces, err := r.o.Splitter.Split(limited, text.Body, text.Blocks)
+	return pieces, r.timedOut(ctx, limited, err)
+}
+
+// utf8Text is a plain text whose bytes are the text.
+type utf8Text struct {
+	in     Input
+	window int
+	head   []byte
+}
+
+func (t utf8Text) each(ctx context.Context, yield func(int, parse.Text) error) ([]string, error) {
+	source, err := t.in.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	return nil, eachWindow(source, t.window, func(start int, window []byte) error {
+		if !utf8.Valid(window) {
+			return errNotUTF8{append(bytes.Clone(t.head), window...)}
+		}
+		return yield(start, parse.Text{Body: string(window)})
+	})
+}
+
+func (t utf8Text) texts(ctx context.Context, pieces []split.Piece, yield func(int, string) error) error {
+	source, err := t.in.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	buf, have, start := make([]byte, r.window), 0, 0
+	return cutOut(source, pieces, yield)
+}
+
+// encodedText is a plain text in another encoding.
+type encodedText struct {
+	in       Input
+	window   int
+	encoding parse.Encoding
+}
+
+func (t encodedText) each(ctx context.Context, yield func(int, parse.Text) error) ([]string, error) {
+	source, err := t.in.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	characters, replaced := 0, 0
+	err = eachWindow(t.encoding.Reader(source), t.window, func(start int, window []byte) error {
+		characters += utf8.RuneCount(window)
+		replaced += bytes.Count(window, []byte("\ufffd"))
+		if _, ok := t.encoding.Replaced(replaced, characters); !ok {
+			return errOtherText
+		}
+		return yield(start, parse.Text{Body: string(window)})
+	})
+	if err != nil || replaced == 0 {
+		return nil, err
+	}
+	warning, _ := t.encoding.Replaced(replaced, characters)
+	return []string{warning}, nil
+}
+
+func (t encodedText) texts(ctx context.Context, pieces []split.Piece, yield func(int, string) error) error {
+	source, err := t.in.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return cutOut(t.encoding.Reader(source), pieces, yield)
+}
+
+// tableText is a table with rows on lines.
+type tableText struct {
+	in       Input
+	window   int
+	kind     string
+	encoding parse.Encoding
+}
+
+func (t tableText) each(ctx context.Context, yield func(int, parse.Text) error) ([]string, error) {
+	source, err := t.in.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	start := 0
+	return nil, parse.TableParts(t.encoding.Reader(source), t.kind, t.window, func(part parse.Text) error {
+		at := start
+		start += len(part.Body) + parse.TablePartGap
+		return yield(at, part)
+	})
+}
+
+func (t tableText) texts(ctx context.Context, pieces []split.Piece, yield func(int, string) error) error {
+	next := 0
+	give := func(p split.Piece, start int, body string) error {
+		next++
+		return yield(next-1, body[p.Start-start:p.End-start])
+	}
+	var last func() error // behind the end of the document
+	_, err := t.each(ctx, func(start int, part parse.Text) error {
+		for next < len(pieces) && pieces[next].Start < start+len(part.Body) {
+			p := pieces[next]
+			if p.Start < start || p.End > start+len(part.Body) {
+				return errors.New("the table has not the text that it had before")
+			}
+			if next == len(pieces)-1 {
+				last = func() error { return give(p, start, part.Body) }
+				return nil
+			}
+			if err := give(p, start, part.Body); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || last == nil {
+		return err
+	}
+	return last()
+}
+
+// eachWindow gives the windows of a text with their places. Every window ends where a paragraph ends, if it can.
+func eachWindow(source io.Reader, size int, yield func(start int, window []byte) error) error {
+	buf, have, start := make([]byte, size), 0, 0
 	for {
 		n, err := io.ReadFull(source, buf[have:])
 		have += n
-		last := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull itself: one that wraps them is no end
+		last := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull itself: the source has others
 		if err != nil && !last {
-			return err
-		}
-		if err := in.sized(start+have, last); err != nil {
 			return err
 		}
 		end := have
@@ -125,23 +313,18 @@ func border(window []byte) int {
 // textBuffer is above the bytes of any piece (split.MaxTokens, of 16 bytes at most).
 const textBuffer = 256 << 10
 
-// texts reads a text again and gives the slices of the pieces, which begin in ascending order. Before it gives the last one it
-// reads to the end, where a blob is verified.
-func texts(ctx context.Context, in Input, pieces []split.Piece, yield func(int, string) error) error {
-	source, err := in.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
+// cutOut gives the slices of a text that are the pieces, which begin in ascending order. Before it gives the last one it reads to
+// the end, where a blob is verified.
+func cutOut(source io.Reader, pieces []split.Piece, yield func(int, string) error) error {
 	r, at := bufio.NewReaderSize(source, textBuffer), 0
 	for i, p := range pieces {
 		if _, err := r.Discard(p.Start - at); err != nil {
-			return ended(in, at, err)
+			return ended(err)
 		}
 		at = p.Start
 		b, err := r.Peek(p.End - p.Start)
 		if err != nil {
-			return ended(in, at+len(b), err)
+			return ended(err)
 		}
 		text := string(b)
 		if i == len(pieces)-1 {
@@ -156,10 +339,10 @@ func texts(ctx context.Context, in Input, pieces []split.Piece, yield func(int, 
 	return nil
 }
 
-// ended: where the source ends without an error of its own, it ends sooner than it did before.
-func ended(in Input, have int, err error) error {
+// ended: a text that ends sooner than it did before is no end of a source that has all its bytes.
+func ended(err error) error {
 	if err == io.EOF { //nolint:errorlint // one that wraps it is an error of its own
-		return in.sized(have, true)
+		return errors.New("the document has not the text that it had before")
 	}
 	return err
 }
