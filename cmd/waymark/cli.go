@@ -51,8 +51,8 @@ func newCLI() *cli {
 		Run:    runCmd{Configuration: newConfigFlags(append(common, "store.path", "monitor.listen")...)},
 		Broker: brokerCmd{Configuration: newConfigFlags("data_dir", "broker.listen")},
 		Topics: topicsCmd{Configuration: newConfigFlags("kafka.brokers", "kafka.topic_prefix", "kafka.partitions", "kafka.replication")},
-		Parse:  parseCmd{readFlags: readFlags{Configuration: newConfigFlags("limits.parse_time")}},
-		Split:  splitCmd{readFlags{Configuration: newConfigFlags("splitting.mode", "splitting.tokens", "splitting.overlap", "splitting.parent_tokens", "limits.parse_time", "limits.chunks")}},
+		Parse:  parseCmd{readFlags: readFlags{Configuration: newConfigFlags("parsers", "limits.parse_time", "limits.document_bytes")}},
+		Split:  splitCmd{readFlags{Configuration: newConfigFlags("splitting.mode", "splitting.tokens", "splitting.overlap", "splitting.parent_tokens", "parsers", "limits.parse_time", "limits.document_bytes", "limits.chunks")}},
 		Blobs:  blobsCmd{Collect: blobsCollectCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "blobs.url")}},
 		Verify: verifyCmd{Configuration: newConfigFlags("data_dir", "kafka.brokers", "store.kind", "store.path", "embedding.kind", "delivery.removal_delay")},
 		Config: configCmd{

@@ -48,6 +48,24 @@ func TestParseShowsLargeTexts(t *testing.T) {
 	}
 }
 
+// Their help names every setting that decides about what they show.
+func TestParseAndSplitNameTheirSettings(t *testing.T) {
+	for name, settings := range map[string][]string{
+		"parse": {"parsers", "limits.parse_time", "limits.document_bytes"},
+		"split": {"parsers", "limits.parse_time", "limits.document_bytes", "limits.chunks", "splitting.mode", "splitting.tokens", "splitting.overlap", "splitting.parent_tokens"},
+	} {
+		s := command(name, "--help")
+		if code := s.do(t); code != exitDone {
+			t.Fatalf("exit code %d", code)
+		}
+		for _, key := range settings {
+			if !strings.Contains(s.out.String(), "--"+key+"=") {
+				t.Errorf("%s --help does not name %s", name, key)
+			}
+		}
+	}
+}
+
 func TestParseReadsStandardInputAsTheDeclaredType(t *testing.T) {
 	s := command("parse", "--type", "text/html", "--text", "-")
 	s.stdin = strings.NewReader("Some <b>words</b>")
