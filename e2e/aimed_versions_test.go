@@ -149,23 +149,40 @@ func TestLateChunksOfADeadGeneration(t *testing.T) {
 	w.check()
 }
 
-// A version fails a few times and is tried again each time: every retry goes out once.
+// A retry has gone out, and waits for an embedder. Whoever sent it dies, and what comes in its place knows that it was sent.
 func TestRetriesGoOutOnce(t *testing.T) {
-	w := newWorld(t, worldOptions{seed: 65, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=10"}})
+	w := newWorld(t, worldOptions{seed: 65, partitions: 1, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=10", "WAYMARK_DELIVERY_BACKOFF_INITIAL=1s"}})
 	w.start("api", "api")
-	w.start("worker", workers...)
+	w.start("others", "chunker", "indexer", "tracker")
+	embedder := w.start("embedder", "embedder")
+	letters := w.start("letters", "deadletters")
 	w.api.waitReady()
 	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 500, Match: "troublesome"}); err != nil {
 		t.Fatal(err)
 	}
 	m := w.put("doc", "This is troublesome for a while. "+w.text(2))
-	eventually(t, "three retries", func() error {
-		if n := len(w.retriesSent()); n < 3 {
-			return fmt.Errorf("%d", n)
+	eventually(t, "the document to wait for its retry", func() error { return w.has("doc", m, "retrying") })
+	embedder.kill(syscall.SIGKILL)
+	eventually(t, "the retry to be sent, and that to be committed", func() error {
+		if sent, behind := len(w.retriesSent()), w.lagOf("deadletters"); sent == 0 || behind > 0 {
+			return fmt.Errorf("%d were sent, %d records are not committed", sent, behind)
 		}
 		return nil
 	})
+	letters.kill(syscall.SIGKILL)
+	letters.launch()
+	letters.waitReady()
+	poison := w.poison()
+	eventually(t, "another letter to be kept", func() error {
+		for _, l := range w.deadLetters() {
+			if l.MessageID == poison {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
 	w.embedder.Clear()
+	embedder.launch()
 	w.over()
 	w.check()
 	if s := w.api.final(m, "doc"); s.Status != "indexed" {
