@@ -1,4 +1,5 @@
-// Package language tells the language of a text: by its frequent words, else by its script and the frequency of its trigrams.
+// Package language tells the language of a text: by the script that most of it is written in, by its frequent words, else by the
+// frequency of its trigrams.
 package language
 
 import (
@@ -10,7 +11,7 @@ import (
 )
 
 // Version of the rules. A change that gives any text another language changes it: the language is in every chunk.
-const Version = "language/1"
+const Version = "language/2"
 
 const (
 	samples    = 3   // places of a long text that are looked at
@@ -23,7 +24,7 @@ const (
 
 // Detect names the language of a text by its code of ISO 639-1, or 639-3 where it has no such; "" where it cannot tell, as in a
 // few words, numbers or data. It knows some eighty. Close ones (Bosnian, Croatian and Serbian in Latin letters; Danish and
-// Norwegian) are taken for each other. The same text gives the same answer everywhere.
+// Norwegian) are taken for each other. Of a text in Latin and Cyrillic letters it is that of the letters that most words have. The same text gives the same answer everywhere.
 func Detect(text string) string {
 	n := 1
 	if len(text) > samples*sampleSize {
@@ -35,8 +36,19 @@ func Detect(text string) string {
 			said = append(said, s)
 		}
 	}
+	script, mixed := scriptOf(said)
+	if mixed {
+		for i, s := range said { // one language that lends words to another must not speak for both
+			said[i] = inScript(s, script)
+		}
+	}
 	if code := byCommonWords(said); code != "" {
 		return code
+	}
+	if script == unicode.Cyrillic { // of which trigrams take short texts in one language for another
+		if code := byCyrillicLetters(said); code != "" {
+			return code
+		}
 	}
 	return byTrigrams(said)
 }

@@ -44,6 +44,43 @@ func TestSentencesOfManyLanguages(t *testing.T) {
 	}
 }
 
+// A single sentence is enough where its letters and endings say it.
+func TestShortTextsInCyrillic(t *testing.T) {
+	for text, want := range map[string]string{
+		"Рейн берёт начало в Альпах.": "ru", "Река течёт на север к морю.": "ru", "Договор аренды подписан вчера.": "ru",
+		"Вода поднялась на метр.": "ru", "Собрание переносится на пятницу, начало в десять утра.": "ru", "Оплата до конца месяца": "ru",
+		"Как настроить резервное копирование базы данных?": "ru", "Это новый договор с банком.": "ru",
+		"Скачайте приложение Google Chrome и нажмите Install в меню Settings.": "ru",
+		"Реката извира от планината.":                                          "bg", "Реката тече на север към морето.": "bg", "Това е новият договор с банката.": "bg",
+		"Вода тече на північ.": "uk", "Договір оренди підписано вчора.": "uk", "Рака цячэ на поўнач да мора.": "be",
+		"Привет, мир": "", "Заявка": "", "1 234,50 руб.": "",
+	} {
+		if got := Detect(text); got != want {
+			t.Errorf("%q is taken for %q, not %q", text, got, want)
+		}
+	}
+}
+
+// A text in two languages is in the one that most of its words are in; with as many of each, in the one whose letters the other does
+// not borrow.
+func TestMixedTexts(t *testing.T) {
+	const en = "The Rhine rises in the Alps and flows north through six countries, as everybody knows. "
+	const ru = "Рейн берёт начало в Альпах и течёт на север через шесть стран, как всем известно. "
+	for name, c := range map[string]struct{ text, want string }{
+		"half and half":           {en + ru, "ru"},
+		"the other way round":     {ru + en, "ru"},
+		"long, one after another": {strings.Repeat(en, 20) + strings.Repeat(ru, 40), "ru"},
+		"mostly English":          {strings.Repeat(en, 40) + strings.Repeat(ru, 20), "en"},
+		"an English quotation":    {strings.Repeat(ru, 5) + en, "ru"},
+		"a Russian quotation":     {strings.Repeat(en, 5) + ru, "en"},
+		"terms":                   {"Для установки Kubernetes нужны Docker, Helm и kubectl; настройте Ingress и cert-manager по инструкции.", "ru"},
+	} {
+		if got := Detect(c.text); got != c.want {
+			t.Errorf("%s is taken for %q, not %q", name, got, c.want)
+		}
+	}
+}
+
 func TestWhatHasNoLanguage(t *testing.T) {
 	random := make([]byte, 4096)
 	r := rand.New(rand.NewPCG(1, 2))
