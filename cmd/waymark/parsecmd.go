@@ -53,7 +53,7 @@ func wholeText(ctx context.Context, r *read.Reader, in parse.Input) (parse.Text,
 		if whole.Type == "" {
 			whole = parse.Text{Title: part.Title, Type: part.Type, Language: part.Language}
 		}
-		body.WriteString(strings.Repeat("\n", start-body.Len()))
+		body.WriteString(strings.Repeat("\n", max(0, start-body.Len())))
 		body.WriteString(part.Body)
 		for _, b := range part.Blocks {
 			b.Start, b.End = b.Start+start, b.End+start

@@ -123,6 +123,8 @@ func TestSpeedBesideTools(t *testing.T) {
 			tool, theirs = "pandoc", measure(t, "pandoc", "-t", "plain", "-o", filepath.Join(dir, "out.txt"), path)
 		case ".xlsx":
 			tool, theirs = "LibreOffice", measure(t, "soffice", "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "profile"), "--convert-to", "csv", "--outdir", dir, path)
+		case ".pptx": // for which it writes no plain text
+			tool, theirs = "LibreOffice, to PDF", measure(t, "soffice", "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "profile"), "--convert-to", "pdf", "--outdir", dir, path)
 		}
 		row := fmt.Sprintf("| %s | %.1f | %.2f | %.0f |", name, mb, ours.cpu, ours.peak)
 		if tool == "" {

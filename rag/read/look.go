@@ -77,7 +77,7 @@ func (r *Reader) look(ctx context.Context, in Input) (look, error) {
 // sameTable reports whether a text was read by the built-in reader of tables.
 func sameTable(read parse.Text, table string) bool {
 	var b strings.Builder
-	whole := 4*len(table) + 1 // more than its text can have
+	whole := 16*len(table) + 1 // more than its text can have: an empty cell is three bytes, and a header is repeated
 	err := parse.TableParts(strings.NewReader(table), read.Type, whole, func(part parse.Text) error {
 		b.WriteString(part.Body)
 		return nil

@@ -83,7 +83,10 @@ func textOf(t *testing.T, r *read.Reader, in read.Input) string {
 	t.Helper()
 	var b strings.Builder
 	if err := r.Text(t.Context(), in, func(start int, part parse.Text) error {
-		b.WriteString(strings.Repeat("\n", start-b.Len()))
+		if start < b.Len() && part.Body != "" {
+			t.Fatalf("a part at %d, behind %d", start, b.Len())
+		}
+		b.WriteString(strings.Repeat("\n", max(0, start-b.Len())))
 		b.WriteString(part.Body)
 		return nil
 	}); err != nil {
@@ -115,6 +118,37 @@ func TestLateBytesThatAreNotUTF8(t *testing.T) {
 		if got := textOf(t, r, in); got != c.text {
 			t.Errorf("%s: the text has %d bytes, not %d", name, len(got), len(c.text))
 		}
+	}
+}
+
+// A text that has too many bytes without a meaning, far behind its beginning, is read as a whole, and once.
+func TestTextInAnotherEncodingFromTheMiddleOn(t *testing.T) {
+	content := encode(t, "shift_jis", paragraphs(20*window, japanese)) + strings.Repeat("\xff\xff\xff\n", 10*window)
+	in := read.Input{Open: (&opener{content: content}).open, Size: int64(len(content)), DeclaredType: "text/plain; charset=shift_jis"}
+	r := newReader(t, read.Options{})
+	d, err := r.Read(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	covers(t, textOf(t, r, in), d)
+}
+
+// Empty cells and wide headers make a text many times as long as its table.
+func TestSparseTablesAreReadInParts(t *testing.T) {
+	header := make([]string, 400)
+	for i := range header {
+		header[i] = fmt.Sprint("c", i)
+	}
+	content := strings.Join(header, ",") + "\n" + strings.Repeat("1"+strings.Repeat(",", len(header)-1)+"\n", read.MaxTextFormat/len(header)+100)
+	in := read.Input{Open: (&opener{content: content}).open, Size: int64(len(content)), DeclaredType: "text/csv"}
+	parser, err := parse.New(parse.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parser.Close()
+	var most uint64 // cutting all of it is not the point
+	if _, err := read.New(read.Options{Parser: parser, Splitter: &watching{most: &most}, MaxBytes: 64 << 20}).Read(t.Context(), in); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -148,7 +148,8 @@ func (r *Reader) Read(ctx context.Context, in Input) (*Document, error) {
 }
 
 // Text gives the extracted text of a document in parts, each with its place in the text, which the pieces of Read refer to. Where it is
-// not read in windows there is one part. Errors as of Read, but for those of the splitter.
+// not read in windows there is one part. What is only known at the end comes as warnings of a part without text, at -1. Errors as of
+// Read, but for those of the splitter.
 func (r *Reader) Text(ctx context.Context, in Input, yield func(start int, part parse.Text) error) error {
 	l, err := r.look(ctx, in)
 	if err != nil {

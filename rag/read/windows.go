@@ -26,15 +26,14 @@ type partsReader interface {
 	texts(ctx context.Context, pieces []split.Piece, yield func(i int, text string) error) error
 }
 
-// eachPart gives the parts of a text, those of its second encoding if it turns out to have one before any part was given; afterwards
-// that is errOtherText.
+// eachPart gives the parts of a text. One whose encoding is not what its beginning said is errOtherText before any part was given.
 func (r *Reader) eachPart(ctx context.Context, l look, yield func(start int, part parse.Text) error) error {
 	l, err := r.settled(ctx, l)
 	if err != nil {
 		return err
 	}
 	first := true
-	_, err = l.parts.each(ctx, func(start int, part parse.Text) error {
+	warnings, err := l.parts.each(ctx, func(start int, part parse.Text) error {
 		if part.Type == "" && !blank(part.Body) {
 			if part, err = r.o.Parser.Parse(ctx, plainInput(part)); err != nil {
 				return err
@@ -45,24 +44,27 @@ func (r *Reader) eachPart(ctx context.Context, l look, yield func(start int, par
 		}
 		return yield(start, part)
 	})
-	return err
+	if err != nil || len(warnings) == 0 {
+		return err
+	}
+	return yield(-1, parse.Text{Type: l.kind, Warnings: warnings})
 }
 
-// settled reads a text of UTF-8 once, if its bytes are not it from some place on.
+// settled reads a plain text once, so that it is known whether it is in one encoding to its end, and in which.
 func (r *Reader) settled(ctx context.Context, l look) (look, error) {
-	plain, ok := l.parts.(utf8Text)
-	if !ok {
+	if _, rows := l.parts.(tableText); rows {
 		return l, nil
 	}
-	_, err := plain.each(ctx, func(int, parse.Text) error { return nil })
+	nothing := func(int, parse.Text) error { return nil }
+	_, err := l.parts.each(ctx, nothing)
 	var bad errNotUTF8
-	if !errors.As(err, &bad) {
-		return l, err
+	if plain, ok := l.parts.(utf8Text); ok && errors.As(err, &bad) {
+		if l, ok = l.encoded(plain.in, r.window, bad); !ok {
+			return l, errOtherText
+		}
+		_, err = l.parts.each(ctx, nothing)
 	}
-	if l, ok = l.encoded(plain.in, r.window, bad); !ok {
-		return l, errOtherText
-	}
-	return l, nil
+	return l, err
 }
 
 // inParts reads a text in parts. Of the text nothing is kept: chunks are read again.
