@@ -218,8 +218,9 @@ func TestSameTextInTwoDocuments(t *testing.T) {
 func TestOutageOutlastsAllAttempts(t *testing.T) {
 	w := newWorld(t, worldOptions{seed: 56, partitions: 1, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1"}})
 	w.start("api", "api")
-	w.start("worker", workers...)
+	worker := w.start("worker", workers...)
 	w.api.waitReady()
+	worker.waitReady() // at its start it asks the service itself
 	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 503}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,29 @@ func TestChangedBackBeforeTheChangeIsIndexed(t *testing.T) {
 	w.check()
 }
 
+// What was served stays in the store for as long as a reader may know of nothing newer.
+func TestReplacedChunksStayForAWhile(t *testing.T) {
+	const delay = 15 * time.Second
+	w := newWorld(t, worldOptions{seed: 66, env: []string{"WAYMARK_DELIVERY_REMOVAL_DELAY=" + delay.String()}})
+	w.start("api", "api")
+	w.start("worker", workers...)
+	w.api.waitReady()
+	w.api.final(w.put("doc", w.text(6)), "doc")
+	first := w.pods.stats().Store.Chunks
+	began := time.Now()
+	w.api.final(w.put("doc", w.text(6)), "doc")
+	second := int64(len(w.api.served("doc")))
+	pause(2 * time.Second) // in which nothing may happen
+	left := w.pods.stats().Store.Chunks
+	if time.Since(began) > delay {
+		t.Logf("after %s nothing can be said: the machine is too busy", time.Since(began))
+	} else if left != first+second {
+		t.Errorf("%d chunks are left of %d that were replaced and %d that are served", left, first, second)
+	}
+	w.over()
+	w.check()
+}
+
 // A message id is used for another submission. That one dies, under the id of its position, and one stage says so.
 func TestReusedMessageIDHasOneAuthor(t *testing.T) {
 	w := newWorld(t, worldOptions{seed: 62})

@@ -60,7 +60,7 @@ func catalogue() []entry {
 			outside: []command{end("TestDyingVersionOvertakesALivingOne")}},
 		{name: mutant.RemovedAtCompletion, what: "what was served goes as soon as the next version is complete",
 			catches: []command{at("processors", "TestClockOfARemoval"), at("pipeline", "TestReplacedChunksStayForLateReaders")},
-			outside: []command{end("TestReadersSeeWholeVersions")}},
+			outside: []command{end("TestReplacedChunksStayForAWhile")}},
 		{name: mutant.IDsWithoutGeneration, what: "a replay writes the chunk ids of the generation that died",
 			catches: []command{at("processors", "TestLateChunksOfADeadGenerationLeaveTheReplayAlone")},
 			outside: []command{end("TestLateChunksOfADeadGeneration")}},
@@ -69,7 +69,7 @@ func catalogue() []entry {
 			outside: []command{end("TestRetriesGoOutOnce")}},
 		{name: mutant.OwnerNotFollowing, what: "the owner of a table does not look at what strangers write there",
 			catches: []command{at("engine", "TestOwnerFollowsItsTable")},
-			outside: []command{end("TestFaultZombie/indexer_before-table-send")}},
+			outside: []command{end("TestFaultZombie/indexer_before-table-send_when_all_is_quiet")}},
 
 		{name: mutant.OutageIsAttempt, what: "a try that meets an outage is one of the document's attempts",
 			catches: []command{at("engine", "TestOutageIsNoAttempt")},
