@@ -30,7 +30,7 @@ func TestFaultPoison(t *testing.T) {
 	client := logClient(t, w.broker, kgo.ProducerBatchMaxBytes(12<<20))
 	stop := w.changing(10, 50*time.Millisecond)
 	for i, d := range all {
-		r := &kgo.Record{Topic: "waymark.documents", Key: d.key, Value: d.value}
+		r := &kgo.Record{Topic: w.topic("documents"), Key: d.key, Value: d.value}
 		id, message := fmt.Sprintf("deadly-%d", i), d.message
 		if r.Key == nil && !d.null {
 			r.Key = []byte(id)
@@ -52,7 +52,7 @@ func TestFaultPoison(t *testing.T) {
 		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatalf("%s: %v", d.name, err)
 		}
-		foreign := fmt.Sprintf("waymark.documents@0-%d-%d", r.Partition, r.Offset)
+		foreign := fmt.Sprintf("%s@0-%d-%d", w.topic("documents"), r.Partition, r.Offset)
 		reasons[foreign] = d
 		if d.unusable() {
 			w.accepted(foreign, foreign, false)
@@ -93,14 +93,14 @@ func TestFaultPoison(t *testing.T) {
 }
 
 // internal are the topics that only the pipeline itself writes.
-var internal = []string{"waymark.chunks", "waymark.vectors", "waymark.progress", "waymark.events", "waymark.replays", "waymark.commands", "waymark.dead-letters"}
+var internal = []string{"chunks", "vectors", "progress", "events", "replays", "commands", "dead-letters"}
 
 // garbageEverywhere writes what nobody can read, and a null, to every internal topic.
 func (w *world) garbageEverywhere(client *kgo.Client) {
 	w.t.Helper()
 	for _, topic := range internal {
 		for i, value := range [][]byte{[]byte("garbage"), {}, nil, {0xff, 0x01, 0x00, 0x02}} {
-			r := &kgo.Record{Topic: topic, Key: []byte(fmt.Sprint(stranger, i)), Value: value}
+			r := &kgo.Record{Topic: w.topic(topic), Key: []byte(fmt.Sprint(stranger, i)), Value: value}
 			if err := client.ProduceSync(w.t.Context(), r).FirstErr(); err != nil {
 				w.t.Fatalf("%s: %v", topic, err)
 			}
@@ -117,7 +117,7 @@ func (w *world) newerFormat(worker *process, client *kgo.Client) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := client.ProduceSync(w.t.Context(), &kgo.Record{Topic: "waymark.chunks", Key: []byte("future"), Value: value}).FirstErr(); err != nil {
+	if err := client.ProduceSync(w.t.Context(), &kgo.Record{Topic: w.topic("chunks"), Key: []byte("future"), Value: value}).FirstErr(); err != nil {
 		w.t.Fatal(err)
 	}
 	eventually(w.t, "the process to say that a newer release is about", func() error {
