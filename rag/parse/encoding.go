@@ -36,6 +36,9 @@ func EncodingOf(in Input) (Encoding, bool) {
 	return e, true
 }
 
+// UTF8 reports whether the text is in UTF-8.
+func (e Encoding) UTF8() bool { return e.charset == nil }
+
 // Reader gives what r gives as valid UTF-8. Characters that are not valid become U+FFFD. Errors of r are returned as they are.
 func (e Encoding) Reader(r io.Reader) io.Reader {
 	if e.skip > 0 {

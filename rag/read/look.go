@@ -19,6 +19,7 @@ const headBytes = 256 << 10
 
 // look is how a document is to be read.
 type look struct {
+	in       Input
 	parts    partsReader // nil if it is read as a whole
 	kind     string      // its type, if it is read in parts
 	warnings []string
@@ -47,7 +48,7 @@ func (r *Reader) look(ctx context.Context, in Input) (look, error) {
 	if err != nil {
 		return look{limit: MaxTextFormat}, ctx.Err() // reading it as a whole will say what is wrong
 	}
-	l := look{limit: MaxTextFormat, kind: text.Type, warnings: text.Warnings}
+	l := look{in: in, limit: MaxTextFormat, kind: text.Type, warnings: text.Warnings}
 	if text.Type == parse.TypeMail {
 		l.limit = r.o.MaxBytes
 	}
@@ -68,7 +69,7 @@ func (r *Reader) look(ctx context.Context, in Input) (look, error) {
 		}
 	case parse.TypeCSV, parse.TypeTSV:
 		if sameTable(text, encoding.Text) {
-			l.parts = tableText{in, r.window, text.Type, encoding}
+			l.parts = tableText{in, r.window, text.Type, encoding, head, encoding.ReplacedAtFirst() != ""}
 		}
 	}
 	return l, nil
@@ -156,11 +157,38 @@ func (errNotUTF8) Error() string { return "the text is not UTF-8 as it stands" }
 var errOtherText = errors.New("the text goes on in another encoding")
 
 // encoded is how a text is read whose bytes are not UTF-8 from some place on.
-func (l look) encoded(in Input, window int, bad errNotUTF8) (look, bool) {
-	encoding, ok := parse.EncodingOf(parse.Input{Content: bad.sample, DeclaredType: in.DeclaredType, Name: in.Name})
-	if !ok || !utf8.ValidString(encoding.Text) {
+func (l look) encoded(window int, bad errNotUTF8) (look, bool) {
+	encoding, ok := parse.EncodingOf(parse.Input{Content: bad.sample, DeclaredType: l.in.DeclaredType, Name: l.in.Name})
+	if !ok {
 		return l, false
 	}
-	l.parts, l.warnings = encodedText{in, window, encoding}, append(slices.Clone(l.warnings), encoding.Warnings...)
+	l.warnings = append(slices.Clone(l.warnings), encoding.Warnings...)
+	if _, rows := l.parts.(tableText); rows {
+		l.parts = tableText{l.in, window, l.kind, encoding, nil, true}
+	} else {
+		l.parts = encodedText{l.in, window, encoding}
+	}
 	return l, true
+}
+
+// utf8Only is a text in UTF-8, and errNotUTF8 where it is not.
+type utf8Only struct {
+	r    io.Reader
+	head []byte
+	rest []byte // of a character that is cut
+}
+
+func (u *utf8Only) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	text := append(u.rest, p[:n]...)
+	u.rest = nil
+	for i := max(0, len(text)-utf8.UTFMax+1); i < len(text) && err == nil; i++ {
+		if utf8.RuneStart(text[i]) && !utf8.FullRune(text[i:]) {
+			text, u.rest = text[:i], bytes.Clone(text[i:])
+		}
+	}
+	if !utf8.Valid(text) {
+		return 0, errNotUTF8{append(bytes.Clone(u.head), text...)}
+	}
+	return n, err
 }

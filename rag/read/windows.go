@@ -50,16 +50,14 @@ func (r *Reader) eachPart(ctx context.Context, l look, yield func(start int, par
 	return yield(-1, parse.Text{Type: l.kind, Warnings: warnings})
 }
 
-// settled reads a plain text once, so that it is known whether it is in one encoding to its end, and in which.
+// settled reads a text once, so that it is known whether it is in one encoding to its end, and in which.
 func (r *Reader) settled(ctx context.Context, l look) (look, error) {
-	if _, rows := l.parts.(tableText); rows {
-		return l, nil
-	}
 	nothing := func(int, parse.Text) error { return nil }
 	_, err := l.parts.each(ctx, nothing)
 	var bad errNotUTF8
-	if plain, ok := l.parts.(utf8Text); ok && errors.As(err, &bad) {
-		if l, ok = l.encoded(plain.in, r.window, bad); !ok {
+	if errors.As(err, &bad) {
+		var ok bool
+		if l, ok = l.encoded(r.window, bad); !ok {
 			return l, errOtherText
 		}
 		_, err = l.parts.each(ctx, nothing)
@@ -71,8 +69,9 @@ func (r *Reader) settled(ctx context.Context, l look) (look, error) {
 func (r *Reader) inParts(ctx context.Context, l look) (*Document, error) {
 	d, err := r.cutParts(ctx, l)
 	var bad errNotUTF8
-	if plain, ok := l.parts.(utf8Text); ok && errors.As(err, &bad) {
-		if l, ok = l.encoded(plain.in, r.window, bad); !ok {
+	if errors.As(err, &bad) {
+		var ok bool
+		if l, ok = l.encoded(r.window, bad); !ok {
 			return nil, errOtherText
 		}
 		d, err = r.cutParts(ctx, l)
@@ -222,6 +221,8 @@ type tableText struct {
 	window   int
 	kind     string
 	encoding parse.Encoding
+	head     []byte // that the encoding was told by
+	damaged  bool   // bytes that it has no meaning for are replaced, and counted
 }
 
 func (t tableText) each(ctx context.Context, yield func(int, parse.Text) error) ([]string, error) {
@@ -230,12 +231,26 @@ func (t tableText) each(ctx context.Context, yield func(int, parse.Text) error) 
 		return nil, err
 	}
 	defer source.Close()
-	start := 0
-	return nil, parse.TableParts(t.encoding.Reader(source), t.kind, t.window, func(part parse.Text) error {
+	var text io.Reader = source
+	if t.encoding.UTF8() && !t.damaged {
+		text = &utf8Only{r: source, head: t.head}
+	}
+	start, characters, replaced := 0, 0, 0
+	err = parse.TableParts(t.encoding.Reader(text), t.kind, t.window, func(part parse.Text) error {
+		characters += utf8.RuneCountInString(part.Body)
+		replaced += strings.Count(part.Body, "\ufffd")
+		if _, ok := t.encoding.Replaced(replaced, characters); !ok {
+			return errOtherText
+		}
 		at := start
 		start += len(part.Body) + parse.TablePartGap
 		return yield(at, part)
 	})
+	if err != nil || replaced == 0 || t.encoding.UTF8() && !t.damaged {
+		return nil, err
+	}
+	warning, _ := t.encoding.Replaced(replaced, characters)
+	return []string{warning}, nil
 }
 
 func (t tableText) texts(ctx context.Context, pieces []split.Piece, yield func(int, string) error) error {

@@ -1,0 +1,39 @@
+package read_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/waymarkhq/waymark/rag/read"
+)
+
+// The bytes of a table that are not UTF-8 far from its beginning are read as those of a text are: in the charset that they are in,
+// or replaced, and told.
+func TestTablesWhoseAccentsComeLate(t *testing.T) {
+	head := strings.Repeat("12,Rhine,north\n", 20*window/15)
+	for name, c := range map[string]struct{ tail, want, warning string }{
+		"late accents": {strings.Repeat("13,Rhein,\"fließt für Schiffe über Straßen\"\n", 200), "fließt für Schiffe über Straßen", "windows-1252"},
+		"damaged":      {"13,Rhein,ok\n", "ok", ""},
+	} {
+		content := head + encode(t, "windows-1252", c.tail)
+		if name == "damaged" {
+			content = strings.Repeat("12,Rhône,Süden\n", 20*window/15) + "13,\xff\xfe,ok\n" + strings.Repeat("12,Rhône,Süden\n", window/15)
+			c.warning = "2 bytes are not valid UTF-8"
+		}
+		in := read.Input{Open: (&opener{content: content}).open, Size: int64(len(content)), DeclaredType: "text/csv"}
+		r := newReader(t, read.Options{})
+		d, err := r.Read(t.Context(), in)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text := textOf(t, r, in)
+		if !strings.Contains(text, c.want) {
+			t.Errorf("%s: the text lacks %q", name, c.want)
+		}
+		covers(t, text, d)
+		if got := strings.Join(d.Warnings, " "); !strings.Contains(got, c.warning) {
+			t.Errorf("%s: warnings %q", name, got)
+		}
+	}
+}
