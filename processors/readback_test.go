@@ -498,3 +498,28 @@ func TestReadBackProperty(t *testing.T) {
 		r.end()
 	})
 }
+
+// A store in which every repair hides something else is not written to without end.
+func TestRepairsThatHideEachOtherComeToAnEnd(t *testing.T) {
+	r := newReading(t)
+	ids := r.write(subject("a", "1", 1), noon.Add(-time.Minute), 2)
+	r.store.LoseVectors(ids[0])
+	other := map[string]string{ids[0]: ids[1], ids[1]: ids[0]}
+	r.store.written = func(id string) { r.store.LoseVectors(other[id]) }
+	repaired := func(ticks int) int {
+		before := r.store.Stats().Repaired
+		for range ticks {
+			check(t, r.tick(time.Second))
+		}
+		return r.store.Stats().Repaired - before
+	}
+	check(t, r.begin())
+	if n := repaired(300); n < 5 || n > 30 {
+		t.Errorf("%d repairs in five minutes", n)
+	}
+	repaired(40 * 60)
+	if n := repaired(300); n != 0 {
+		t.Errorf("%d repairs in five minutes, three quarters of an hour later", n)
+	}
+	r.end()
+}

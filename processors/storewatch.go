@@ -27,6 +27,7 @@ type interruption struct {
 	number int
 	since  time.Time // nothing was lost before
 	until  time.Time
+	again  bool // it is there because of what was written again
 }
 
 // storeWatch notices the interruptions of a store. Those who own partitions look in turn; a time in which nobody has
@@ -37,7 +38,11 @@ type storeWatch struct {
 	broken  bool
 	since   time.Time // of the interruption that goes on
 	over    []interruption
-	later   []interruption // that are looked after a second time from their until on
+	later   []interruption // that are looked after once more from their until on
+	calm    time.Time      // when the last interruption was over
+	again   int            // how often everything was to be looked for again since, because something had to be written
+	waits   bool           // the last of these is in later
+	begun   int            // the latest interruption that somebody has begun to look after
 	count   int
 	handled map[int32]int // by partition, the number of the last interruption that was looked after
 }
@@ -62,6 +67,7 @@ func (w *storeWatch) look(ctx context.Context, store sinks.Forgetful, now func()
 		}
 		number, due = i.number, true
 	}
+	w.begun = max(w.begun, number)
 	return since, number, due
 }
 
@@ -83,12 +89,13 @@ func (w *storeWatch) ask(ctx context.Context, store sinks.Forgetful, now func() 
 	if err == nil && w.broken {
 		w.broken = false
 		w.end(w.since)
+		w.calm, w.again = w.looked, 0
 		w.later = append(w.later, interruption{since: w.since, until: w.looked.Add(secondLook)})
 	}
 	w.lookLater()
 }
 
-// lookLater has what was looked after once looked after a second time.
+// lookLater has what was looked after looked after once more, where it is time.
 func (w *storeWatch) lookLater() {
 	if w.broken {
 		return
@@ -97,23 +104,34 @@ func (w *storeWatch) lookLater() {
 		due := !w.looked.Before(i.until) || i.until.Sub(w.looked) > secondLook // or the clock was set back
 		if due {
 			w.end(i.since)
+			w.waits = w.waits && !i.again
 		}
 		return due
 	})
 }
 
 // disturbed has all partitions look once more, as after an interruption: what one of them writes again changes the index in
-// which the others have found theirs.
+// which the others have found theirs. That may go on, and costs readers a chunk for a moment each time: from the second time on
+// it waits, longer each time, and in the end it is given up.
 func (w *storeWatch) disturbed(since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.end(since)
+	if w.waits || w.count > w.begun || w.looked.Sub(w.calm) > rememberedFor { // all will look, or it has gone on for too long
+		return
+	}
+	w.again++
+	if w.again == 1 {
+		w.end(since)
+		return
+	}
+	w.waits = true
+	w.later = append(w.later, interruption{since: since, until: w.looked.Add(min(lookEvery<<min(w.again-2, 16), secondLook)), again: true})
 }
 
 // end notes that an interruption is over.
 func (w *storeWatch) end(since time.Time) {
 	w.count++
-	w.over = append(w.over, interruption{w.count, since, w.looked})
+	w.over = append(w.over, interruption{number: w.count, since: since, until: w.looked})
 	w.over = slices.DeleteFunc(w.over, func(i interruption) bool { return w.looked.Sub(i.until) > rememberedFor })
 }
 
