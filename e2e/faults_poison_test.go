@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/waymarkhq/waymark/codecs"
@@ -49,7 +50,12 @@ func TestFaultPoison(t *testing.T) {
 			says = "no id"
 		}
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "deadly", Value: []byte(says)})
-		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+		err := client.ProduceSync(t.Context(), r).FirstErr()
+		if _, real := given(); real && d.null && errors.Is(err, kerr.InvalidRecord) {
+			t.Logf("%s: a real broker refuses it on a compacted topic", d.name)
+			continue
+		}
+		if err != nil {
 			t.Fatalf("%s: %v", d.name, err)
 		}
 		foreign := fmt.Sprintf("%s@0-%d-%d", w.topic("documents"), r.Partition, r.Offset)
