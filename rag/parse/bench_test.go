@@ -118,8 +118,12 @@ func large(b testing.TB) map[string][]byte {
 	files["large.eml"] = []byte(mailHeaders + "Subject: x\r\n" + multi("mixed", "b", part("Content-Type: text/plain", prose.String()),
 		part("Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment; filename=a.txt", base64Lines([]byte(prose.String())))))
 	chapter := "<html><body><p>" + strings.Join(paragraphs, "</p><p>") + "</p></body></html>"
-	files["large.epub"] = epub(parsetest.File{Name: "OEBPS/c.xhtml", Content: chapter}, parsetest.File{Name: "OEBPS/book.opf",
-		Content: "<package><manifest><item id='c' href='c.xhtml'/></manifest><spine><itemref idref='c'/></spine></package>"})
+	// With the namespaces that other readers of books insist on.
+	files["large.epub"] = epub(parsetest.File{Name: "OEBPS/c.xhtml", Content: strings.Replace(chapter, "<html>", "<html xmlns='http://www.w3.org/1999/xhtml'>", 1)},
+		parsetest.File{Name: "META-INF/container.xml", Content: "<container xmlns='urn:oasis:names:tc:opendocument:xmlns:container' version='1.0'><rootfiles>" +
+			"<rootfile full-path='OEBPS/book.opf' media-type='application/oebps-package+xml'/></rootfiles></container>"},
+		parsetest.File{Name: "OEBPS/book.opf", Content: "<package xmlns='http://www.idpf.org/2007/opf' version='3.0'><metadata xmlns:dc='http://purl.org/dc/elements/1.1/'><dc:title>Large</dc:title></metadata>" +
+			"<manifest><item id='c' href='c.xhtml' media-type='application/xhtml+xml'/></manifest><spine><itemref idref='c'/></spine></package>"})
 	shapes := make([]string, 300)
 	for i := range shapes {
 		shapes[i] = parsetest.SlideShape("title", fmt.Sprint("Slide ", i)) + parsetest.SlideShape("", paragraphs[i*20:i*20+20]...)
