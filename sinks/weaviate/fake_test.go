@@ -337,6 +337,29 @@ func TestSuspectsAreRepaired(t *testing.T) {
 	}
 }
 
+// What was removed is no suspect any more, once none of its writes can be running: the next removal of the document would delete
+// it again, one by one.
+func TestRemovedSuspectsAreForgotten(t *testing.T) {
+	f := newFake()
+	s := openFake(t, f, Options{})
+	all, below := objects(3), rag.Removal{Revision: rag.Revision{Version: 2}}
+	s.suspects.add(&all[0], time.Time{})
+	s.suspects.add(&all[1], time.Now().Add(-time.Hour))
+	s.suspects.add(&all[2], time.Now().Add(time.Hour))
+	for _, want := range []int{4, 2} { // by their keys, and by the filter
+		before, _ := f.seen()
+		if r := s.Remove(context.Background(), "d", below); r.Outcome != sinks.Done {
+			t.Fatalf("the removal is %s: %v", r.Outcome, r.Err)
+		}
+		if deleted, _ := f.seen(); len(deleted)-len(before) != want {
+			t.Errorf("%d deletions, want %d", len(deleted)-len(before), want)
+		}
+	}
+	if s.suspects.has(all[0].ID) || s.suspects.has(all[1].ID) || !s.suspects.has(all[2].ID) {
+		t.Error("the wrong ones are suspects still")
+	}
+}
+
 // A batch that runs is not given up with its caller; the next one is not begun.
 func TestCancelBetweenBatches(t *testing.T) {
 	f := newFake()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/weaviate/weaviate-go-client/v4/weaviate/filters"
 
@@ -16,13 +17,15 @@ func (s *Store) Remove(ctx context.Context, documentID string, r rag.Removal) si
 	if err := ctx.Err(); err != nil {
 		return sinks.Result{Outcome: sinks.Transient, Err: err}
 	}
-	err := s.deleteIDs(ctx, s.suspects.removed(documentID, r)) // which may be in no index that a filter asks
+	began, suspects := time.Now(), s.suspects.removed(documentID, r)
+	err := s.deleteIDs(ctx, suspects) // which may be in no index that a filter asks
 	if err == nil {
 		err = s.delete(ctx, whereRemoval(documentID, r))
 	}
 	if err != nil {
 		return sinks.Result{Outcome: classify(err).outcome, Err: fmt.Errorf("remove: %w", err)}
 	}
+	s.suspects.forget(suspects, began.Add(-s.settle))
 	return sinks.Result{}
 }
 

@@ -62,6 +62,17 @@ func (s *suspects) removed(documentID string, r rag.Removal) (ids []string) {
 	return ids
 }
 
+// forget forgets objects that were removed, but for those whose write ended at settled or later, and may be running still.
+func (s *suspects) forget(ids []string, settled time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if s.byID[id].ended.Before(settled) {
+			delete(s.byID, id)
+		}
+	}
+}
+
 func (s *suspects) clear(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
