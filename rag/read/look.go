@@ -188,7 +188,11 @@ func (u *utf8Only) Read(p []byte) (int, error) {
 		}
 	}
 	if !utf8.Valid(text) {
-		return 0, errNotUTF8{append(bytes.Clone(u.head), text...)}
+		more, err := io.ReadAll(io.LimitReader(u.r, headBytes)) // a few letters tell no charset
+		if err != nil {
+			return 0, err
+		}
+		return 0, errNotUTF8{slices.Concat(u.head, text, more)}
 	}
 	return n, err
 }

@@ -37,3 +37,21 @@ func TestTablesWhoseAccentsComeLate(t *testing.T) {
 		}
 	}
 }
+
+// However little of the other charset is read at first, it is told by what follows too.
+func TestCharsetOfATableIsToldByEnough(t *testing.T) {
+	const row = "12,Rhine,north\n"
+	tail := strings.Repeat("13,Рейн,\""+russian+"\"\n", 200)
+	for _, declared := range []string{"text/csv", "text/csv; charset=utf-8"} {
+		for _, before := range []int{1, 3, 10, 40, 400} { // bytes of the tail that end a block of 4 KiB
+			ascii := 20 * window
+			head := strings.Repeat(row, (ascii-before)/len(row))
+			head += strings.Repeat("1", ascii-before-len(head)-1) + "\n"
+			content := head + encode(t, "windows-1251", tail)
+			in := read.Input{Open: (&opener{content: content}).open, Size: int64(len(content)), DeclaredType: declared}
+			if text := textOf(t, newReader(t, read.Options{}), in); strings.Count(text, russian) != 200 {
+				t.Errorf("%s, %d bytes: the text has %d of 200 sentences", declared, before, strings.Count(text, russian))
+			}
+		}
+	}
+}
