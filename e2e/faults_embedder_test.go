@@ -22,6 +22,31 @@ func readSpoilt(r *kgo.Record) checker.Meaning {
 	return m
 }
 
+// Processes that start while the embedding service is away wait for it.
+func TestStartsWhileTheEmbedderIsAway(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 17})
+	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 503}); err != nil {
+		t.Fatal(err)
+	}
+	w.start("api", "api")
+	worker := w.start("worker", workers...)
+	eventually(t, "both processes to have asked twice", func() error {
+		if n := w.embedder.Stats().Faults[embedtest.FaultStatus]; n < 4 {
+			return fmt.Errorf("%d calls", n)
+		}
+		return nil
+	})
+	w.embedder.Clear()
+	w.api.waitReady()
+	w.put("first", w.text(3))
+	w.over()
+	w.settle()
+	w.check()
+	if !worker.running() {
+		t.Error("the worker has ended")
+	}
+}
+
 // Row 16: vectors of a wrong length, empty, zero, with NaN; replies in another order, too short, with one vector twice.
 // A reply that cannot be right is asked for again; a text that never gets a vector dies; no wrong vector is stored.
 func TestFaultSpoiltVectors(t *testing.T) {

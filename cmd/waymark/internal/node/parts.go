@@ -53,7 +53,6 @@ const (
 	storeBatch      = 100
 	batchBytes      = 8 << 20
 	batchLinger     = 20 * time.Millisecond
-	learnTimeout    = 30 * time.Second
 	storeSettle     = 2 * time.Second
 	maxTableOffline = kafka.TableTombstoneRetention / 2
 )
@@ -102,9 +101,7 @@ func (n *Node) newEmbedder() (embed.Embedder, error) {
 // openStore opens the store for the embedder's vectors. A service's length of vectors is learned by asking it once.
 func (n *Node) openStore(ctx context.Context) error {
 	if n.parts.embedder.Dimensions() == 0 {
-		learn, cancel := context.WithTimeout(ctx, learnTimeout)
-		defer cancel()
-		if err := n.parts.embedder.Canary(learn); err != nil {
+		if err := n.awaitEmbedder(ctx); err != nil {
 			return fmt.Errorf("asking the embedding service for the length of its vectors: %w", err)
 		}
 	}

@@ -10,33 +10,59 @@ import (
 	"github.com/waymarkhq/waymark/cmd/waymark/internal/token"
 	"github.com/waymarkhq/waymark/config"
 	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/rag/embed"
 	"github.com/waymarkhq/waymark/sinks"
 	"github.com/waymarkhq/waymark/sinks/sqlite"
 	"github.com/waymarkhq/waymark/sinks/weaviate"
 )
 
-// storePatience is how long a process waits for a store that starts beside it.
-const storePatience = 60 * time.Second
+const (
+	// startPatience is how long a process waits for a server that starts beside it.
+	startPatience = 60 * time.Second
+	// learnTimeout bounds one question to the embedding service.
+	learnTimeout = 30 * time.Second
+)
 
 // awaitStore opens the store; one that is not there yet is waited for. What waiting cannot mend, vectors of another model,
 // is refused at once.
-func (n *Node) awaitStore(ctx context.Context) (store, error) {
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+func (n *Node) awaitStore(ctx context.Context) (s store, err error) {
+	err = n.await(ctx, "the store", func(ctx context.Context) (retry bool, err error) {
+		s, err = n.dialStore(ctx)
+		var space *sinks.SpaceError
+		return n.cfg.Store.Kind != "sqlite" && !errors.As(err, &space), err
+	})
+	return s, err
+}
+
+// awaitEmbedder asks the embedding service once, which tells the length of its vectors; one that is not there yet is waited
+// for. A wrong key or model is refused at once.
+func (n *Node) awaitEmbedder(ctx context.Context) error {
+	return n.await(ctx, "the embedding service", func(ctx context.Context) (retry bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, learnTimeout)
+		defer cancel()
+		err = n.parts.embedder.Canary(ctx)
+		var e *embed.Error
+		return !errors.As(err, &e) || e.Reason != embed.ReasonMisconfigured, err
+	})
+}
+
+// await calls try once a second until it succeeds, does not want to be called again, or has no patience left.
+func (n *Node) await(ctx context.Context, what string, try func(context.Context) (retry bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	told := false
 	for {
-		s, err := n.dialStore(ctx)
-		var space *sinks.SpaceError
-		if err == nil || n.cfg.Store.Kind == "sqlite" || errors.As(err, &space) {
-			return s, err
+		retry, err := try(ctx)
+		if err == nil || !retry {
+			return err
 		}
 		if !told {
-			n.log.Warn("waiting for the store", "error", err, "patience", storePatience.String())
+			n.log.Warn("waiting for "+what, "error", err, "patience", startPatience.String())
 			told = true
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return err
 		case <-time.After(time.Second):
 		}
 	}
