@@ -72,11 +72,12 @@ func (lay layout) level(l line) int {
 func (d *document) write(w flow.Writer) {
 	lay := d.layout()
 	repeated := d.repeated()
+	steps := mostSteps
 	for i, p := range d.pages {
 		w.Page(i + 1)
 		var before *line
 		lines := kept(p.lines, repeated)
-		tables := tables(lines, lay.level)
+		tables := tables(lines, lay.level, &steps)
 		for i := 0; i < len(lines); i++ {
 			if w.Full() {
 				return

@@ -22,6 +22,9 @@ const (
 	maxCellRunes = 60   // on average; prose in columns has more
 	maxPitch     = 3.2  // from row to row, of the height of a line
 	sameHeight   = 0.15 // by which part heights may differ
+	// mostSteps bounds how often the columns of a line of a document are tried, which takes some seconds: where many look like rows and are
+	// none, each is tried as the first of all that follow.
+	mostSteps = 4_000_000
 )
 
 // table is a run of lines that are its rows.
@@ -43,10 +46,11 @@ func (t table) write(w flow.Writer) {
 	w.EndTable()
 }
 
-// tables finds the tables among the lines of a page, in their order. Lines that level says are headings are no rows.
-func tables(lines []line, level func(line) int) []table {
+// tables finds the tables among the lines of a page, in their order. Lines that level says are headings are no rows. It takes what it
+// does from steps, and finds no more where there are none left.
+func tables(lines []line, level func(line) int, steps *int) []table {
 	var found []table
-	for i := 0; i < len(lines); {
+	for i := 0; i < len(lines) && *steps > 0; {
 		n := 0
 		var cols columns
 		for i+n < len(lines) && level(lines[i+n]) == 0 && (n == 0 || follows(lines[i+n-1], lines[i+n])) {
@@ -57,6 +61,7 @@ func tables(lines []line, level func(line) int) []table {
 			cols = wider
 			n++
 		}
+		*steps -= n * len(cols.spans)
 		cols = cols.joined(lines[i : i+n])
 		t := table{first: i, count: n, rows: cols.arrange(lines[i : i+n])}
 		if n >= leastRows && cols.aligned(lines[i:i+n]) && t.plausible() {
@@ -83,8 +88,8 @@ type columns struct {
 
 type span struct{ left, right float64 }
 
-// with adds the cells of a line. It does not fit if it has no cells, two of them would stand in one column, or columns would run
-// into each other so that fewer than two stay.
+// with adds the cells of a line. It does not fit if it has no cells, two of them would stand in one column, columns would run
+// into each other so that fewer than two stay, or there would be too many.
 func (c columns) with(l line) (columns, bool) {
 	if len(l.cells) < 2 || len(l.cells) > maxColumns || bullet.MatchString(l.cells[0].text) || slices.ContainsFunc(l.cells, func(c cell) bool { return leader.MatchString(c.text) }) {
 		return c, false
@@ -104,7 +109,7 @@ func (c columns) with(l line) (columns, bool) {
 		}
 	}
 	wider := columns{merged, height}
-	if len(merged) < max(2, len(c.spans)) { // a cell over two columns is a line of text, or another table
+	if len(merged) < max(2, len(c.spans)) || len(merged) > maxColumns { // a cell over two columns is a line of text, or another table
 		return c, false
 	}
 	taken := map[int]bool{}
