@@ -176,6 +176,23 @@ type utf8Only struct {
 	r    io.Reader
 	head []byte
 	rest []byte // of a character that is cut
+	seen []byte // as accents gives it
+}
+
+// mostAccents is how many bytes of the characters that show a text to be UTF-8 are kept.
+const mostAccents = 64 << 10
+
+// accents adds the characters of a text that have several bytes: where they are many, few bytes that are not UTF-8 are damage, and no
+// other charset.
+func accents(seen, text []byte) []byte {
+	for i := 0; i < len(text) && len(seen) < mostAccents; i++ {
+		if text[i] >= utf8.RuneSelf {
+			_, n := utf8.DecodeRune(text[i:])
+			seen = append(seen, text[i:i+n]...)
+			i += n - 1
+		}
+	}
+	return seen
 }
 
 func (u *utf8Only) Read(p []byte) (int, error) {
@@ -192,7 +209,8 @@ func (u *utf8Only) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		return 0, errNotUTF8{slices.Concat(u.head, text, more)}
+		return 0, errNotUTF8{slices.Concat(u.head, u.seen, text, more)}
 	}
+	u.seen = accents(u.seen, text)
 	return n, err
 }

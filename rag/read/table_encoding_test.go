@@ -55,3 +55,19 @@ func TestCharsetOfATableIsToldByEnough(t *testing.T) {
 		}
 	}
 }
+
+// A damaged byte in a part that is plain otherwise does not change the charset of all the rest.
+func TestDamageAmongPlainWordsIsNoOtherCharset(t *testing.T) {
+	plain := strings.Repeat("Plain words of a log.\n\n", 20*window/22)
+	rows := strings.Repeat("12,Rhine,north\n", 20*window/15)
+	for declared, content := range map[string]string{
+		"text/plain": plain + paragraphs(2*window, russian) + plain + "bad \xff byte\n\n" + plain,
+		"text/csv":   rows + strings.Repeat("13,Рейн,\""+russian+"\"\n", 50) + rows + "14,bad \xff byte,x\n" + rows,
+	} {
+		in := read.Input{Open: (&opener{content: content}).open, Size: int64(len(content)), DeclaredType: declared}
+		text := textOf(t, newReader(t, read.Options{}), in)
+		if !strings.Contains(text, russian) || !strings.Contains(text, "bad \ufffd byte") {
+			t.Errorf("%s is read in another charset", declared)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -160,10 +161,12 @@ func (t utf8Text) each(ctx context.Context, yield func(int, parse.Text) error) (
 		return nil, err
 	}
 	defer source.Close()
+	var seen []byte
 	return nil, eachWindow(source, t.window, func(start int, window []byte) error {
 		if !utf8.Valid(window) {
-			return errNotUTF8{append(bytes.Clone(t.head), window...)}
+			return errNotUTF8{slices.Concat(t.head, seen, window)}
 		}
+		seen = accents(seen, window)
 		return yield(start, parse.Text{Body: string(window)})
 	})
 }
