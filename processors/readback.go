@@ -61,12 +61,14 @@ func (r *ReadBack) Keep(ctx context.Context, p stage.Owned[ledger.DocumentRow]) 
 		since, number, due := r.watch.look(ctx, r.Store, r.Now, p.Partition)
 		if due {
 			found, lost, err := r.partition(ctx, p, since.Add(-readBackWindow))
+			if err == nil {
+				r.watch.done(p.Partition, number)
+			}
+			if lost > 0 { // some of them may be written although others failed
+				r.watch.disturbed(since)
+			}
 			if err != nil {
 				return fmt.Errorf("reading back from the store: %w", err)
-			}
-			r.watch.done(p.Partition, number)
-			if lost > 0 {
-				r.watch.disturbed(since)
 			}
 			r.tell(ctx, p.Partition, since, found, lost)
 		}
@@ -118,10 +120,11 @@ func (r *ReadBack) partition(ctx context.Context, p stage.Owned[ledger.DocumentR
 		}
 		for some := range slices.Chunk(objects, readBackBatch) {
 			missing, err := r.verify(ctx, p, some)
+			lost += missing
 			if err != nil {
 				return found, lost, err
 			}
-			found, lost = found+len(some)-missing, lost+missing
+			found += len(some) - missing
 		}
 		to = from
 	}
@@ -248,12 +251,12 @@ func (r *ReadBack) verify(ctx context.Context, p stage.Owned[ledger.DocumentRow]
 	if len(lost) > 0 {
 		p.Alone(func(ctx context.Context) { err = r.write(ctx, p, lost) })
 		if err != nil {
-			return 0, err
+			return len(lost), err
 		}
 	}
 	select {
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return len(lost), ctx.Err()
 	case <-r.After(pause):
 		return len(lost), nil
 	}

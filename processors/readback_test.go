@@ -25,12 +25,17 @@ type forgetful struct {
 	interrupted atomic.Pointer[error]
 	looks       atomic.Int32
 	written     func(id string) // nil, or called for each object that is written
+	refuses     string          // the id of an object that is not written
 }
 
 func (f *forgetful) Upsert(ctx context.Context, objects []sinks.Object, repair map[int]bool) []sinks.Result {
 	results := f.Memory.Upsert(ctx, objects, repair)
 	for i := range objects {
-		if f.written != nil {
+		switch {
+		case objects[i].ID == f.refuses:
+			f.LoseVectors(f.refuses)
+			results[i] = sinks.Result{Outcome: sinks.Transient, Err: errDied}
+		case f.written != nil:
 			f.written(objects[i].ID)
 		}
 	}
@@ -294,6 +299,31 @@ func TestWhatARepairHidesIsFoundAgain(t *testing.T) {
 	}
 	if len(hides) > 0 {
 		t.Errorf("%d repairs were never made", len(hides))
+	}
+	r.end()
+}
+
+// A repair that fails has changed the index too: who has looked already looks once more.
+func TestWhatAFailedRepairHidesIsFoundAgain(t *testing.T) {
+	r := newReading(t)
+	ids := r.write(subject("a", "1", 1), noon.Add(-time.Minute), 5)
+	check(t, r.begin())
+	r.store.LoseVectors(ids[0], ids[1])
+	r.store.refuses = ids[1]
+	r.store.written = func(id string) {
+		if id == ids[0] {
+			r.store.LoseVectors(ids[3])
+		}
+	}
+	other := r.owned()
+	other.Partition = 1
+	if err := r.Keep(t.Context(), other); !errors.Is(err, errDied) {
+		t.Fatalf("the other partition ends with %v", err)
+	}
+	r.store.refuses, r.store.written = "", nil
+	check(t, r.tick(time.Second))
+	if left := r.missing(); len(left) > 0 {
+		t.Errorf("%d vectors are lost still", len(left))
 	}
 	r.end()
 }
