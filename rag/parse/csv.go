@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -45,7 +46,7 @@ func (p *Parser) csv(separator rune) reader {
 
 // TableParts reads a table of any size, of TypeCSV or TypeTSV in valid UTF-8, and gives its text in parts of about size bytes, as
 // Parse gives it as a whole but for where the header is repeated: each part begins with it. Between parts are TablePartGap bytes. One
-// row may have 12 MiB; a larger one is an *Error. Errors of r and of yield are returned as they are.
+// row may have 12 MiB and a million cells; a larger one is an *Error. Errors of r and of yield are returned as they are.
 func TableParts(r io.Reader, kind string, size int, yield func(Text) error) error {
 	separator := rune(0)
 	if kind == TypeTSV {
@@ -53,11 +54,12 @@ func TableParts(r io.Reader, kind string, size int, yield func(Text) error) erro
 	}
 	guard := &recordGuard{r: r}
 	t := newTable(guard, separator)
+	guard.separator = byte(t.csv.Comma)
 	for ended := false; !ended; {
 		w := newFlowWriter(size + 2*maxRecord) // a part may have one more row, and the header
 		t.rows.W = w
 		for w.body.Len()+len(w.cur) < size && !ended {
-			guard.read = 0
+			guard.read, guard.cells = 0, 0
 			switch err := t.next(); {
 			case err == io.EOF: //nolint:errorlint // next's own
 				t.rows.Finish()
@@ -137,18 +139,27 @@ func (t *table) next() error {
 	}
 }
 
+// maxCells of a row: each takes some 30 bytes beside its text.
+const maxCells = 1_000_000
+
 // recordGuard ends a row that is too large.
 type recordGuard struct {
-	r    io.Reader
-	read int // since the row began, and of what is behind it
+	r         io.Reader
+	separator byte
+	read      int // since the row began, and of what is behind it
+	cells     int // as many as there can be
 }
 
 func (g *recordGuard) Read(p []byte) (int, error) {
 	if g.read > maxRecord {
 		return 0, reject(rag.ReasonTooLarge, "a row of the table has more bytes than the limit of %d; a quote that is not closed makes one of all that follows", maxRecord)
 	}
+	if g.cells > maxCells {
+		return 0, reject(rag.ReasonTooLarge, "a row of the table may have more cells than the limit of %d", maxCells)
+	}
 	n, err := g.r.Read(p)
 	g.read += n
+	g.cells += bytes.Count(p[:n], []byte{g.separator})
 	return n, err
 }
 

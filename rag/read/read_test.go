@@ -197,6 +197,7 @@ func TestLargeDocumentsThatAreRefused(t *testing.T) {
 		"JSON whose beginning is none":  {`{"a": "` + strings.Repeat("x", size), "", "", rag.ReasonTooLarge},
 		"XML":                           {`<?xml version="1.0"?><a>` + strings.Repeat("x", size), "", "", rag.ReasonTooLarge},
 		"HTML by its name":              {"<p>" + strings.Repeat("x ", size/2), "", "page.html", rag.ReasonTooLarge},
+		"CSV, a row of separators":      {"a,b\n" + strings.Repeat("1,2\n", size/4) + strings.Repeat(",", 2<<20), "text/csv", "", rag.ReasonTooLarge},
 		"CSV, a quote never closed":     {"a,b\n1,\"" + strings.Repeat("2\n", size/2), "text/csv", "", rag.ReasonTooLarge},
 		"above the limit of everything": {strings.Repeat("x ", 33<<20), "text/plain", "", rag.ReasonTooLarge},
 		"nothing":                       {"", "text/plain", "", rag.ReasonEmptyText},
