@@ -69,8 +69,9 @@ func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error))
 	return l, nil
 }
 
-// close flushes what is in flight for up to the timeout, then cuts the connections, which ends the rest.
-func (l *lane) close(timeout time.Duration) error {
+// close flushes what is in flight for up to the timeout, then cuts the connections, which ends the rest. That is an error unless
+// nothing is in flight any more, and sarama only slow to end.
+func (l *lane) close(timeout time.Duration, inFlight func() bool) error {
 	done := make(chan struct{})
 	l.producer.AsyncClose()
 	go func() {
@@ -78,10 +79,14 @@ func (l *lane) close(timeout time.Duration) error {
 		close(done)
 	}()
 	var cut error
+	late := false
 	select {
 	case <-done:
 	case <-time.After(timeout):
-		cut = fmt.Errorf("records were still in flight after %v", timeout)
+		late = true
+		if inFlight() {
+			cut = fmt.Errorf("records were still in flight after %v", timeout)
+		}
 		l.cut.Store(true)
 		l.patience.Store(int64(time.Millisecond))
 	}
@@ -89,7 +94,7 @@ func (l *lane) close(timeout time.Duration) error {
 	if errors.Is(err, sarama.ErrClosedClient) {
 		err = nil
 	}
-	if cut != nil {
+	if late {
 		// With the connections gone every attempt fails at once; only a pause between attempts is left to wait for.
 		<-done
 	}

@@ -367,6 +367,15 @@ func (p *Producer) patience(now time.Time) time.Duration {
 	return min(wait, closeTimeoutMax)
 }
 
+// busy tells whether sarama has records, those that were given up included.
+func (p *Producer) busy() bool {
+	if !p.count.TryAcquire(maxInFlightRecords) {
+		return true
+	}
+	p.count.Release(maxInFlightRecords)
+	return false
+}
+
 // Close refuses new records, wakes senders that wait, waits up to 10 s for what is in flight, and gives up the rest with
 // ErrClosed. It may be called more than once.
 func (p *Producer) Close() error {
@@ -380,7 +389,7 @@ func (p *Producer) Close() error {
 		errs := make(chan error, len(p.lanes))
 		patience := p.patience(time.Now())
 		for _, l := range p.lanes {
-			all.Go(func() { errs <- l.close(patience) })
+			all.Go(func() { errs <- l.close(patience, p.busy) })
 		}
 		all.Wait()
 		close(errs)
