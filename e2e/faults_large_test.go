@@ -141,3 +141,36 @@ func TestFaultBlobStoreIsAway(t *testing.T) {
 		t.Errorf("statuses %v", r.Statuses)
 	}
 }
+
+// The chunks of one document are embedded by all processes of the embedder.
+func TestChunksOfOneDocumentSpreadOverEmbedders(t *testing.T) {
+	w := newWorld(t, worldOptions{seed: 29})
+	w.start("api", "api")
+	w.start("rest", "chunker", "indexer", "tracker", "deadletters")
+	pods := []*process{w.start("first", "embedder"), w.start("second", "embedder")}
+	w.api.waitReady()
+	embedded := func(p *process) float64 { return (api{t, "http://" + p.monitor}).metric("waymark_embedding_texts_total") }
+	eventually(t, "both embedders to have partitions", func() error {
+		w.put("warm", w.text(40)) // of which some fall to each, once each has partitions
+		for _, p := range pods {
+			if embedded(p) == 0 {
+				return fmt.Errorf("%s has embedded nothing", p.name)
+			}
+		}
+		return nil
+	})
+	w.over()
+	w.settle()
+	before := []float64{embedded(pods[0]), embedded(pods[1])}
+	w.put("one", w.text(600))
+	w.over()
+	w.settle()
+	for i, p := range pods {
+		n := embedded(p) - before[i]
+		t.Logf("%s embedded %.0f chunks of the document", p.name, n)
+		if n < 10 {
+			t.Errorf("%s embedded %.0f chunks of the document", p.name, n)
+		}
+	}
+	w.check()
+}
