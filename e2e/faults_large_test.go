@@ -149,7 +149,9 @@ func TestChunksOfOneDocumentSpreadOverEmbedders(t *testing.T) {
 	w.start("rest", "chunker", "indexer", "tracker", "deadletters")
 	pods := []*process{w.start("first", "embedder"), w.start("second", "embedder")}
 	w.api.waitReady()
-	embedded := func(p *process) float64 { return (api{t, "http://" + p.monitor}).metric("waymark_embedding_texts_total") }
+	embedded := func(p *process) float64 {
+		return (api{t, "http://" + p.monitor}).metric("waymark_embedding_texts_total")
+	}
 	eventually(t, "both embedders to have partitions", func() error {
 		w.put("warm", w.text(40)) // of which some fall to each, once each has partitions
 		for _, p := range pods {
