@@ -26,7 +26,7 @@ const (
 // awaitStore opens the store; one that is not there yet is waited for. What waiting cannot mend, vectors of another model,
 // is refused at once.
 func (n *Node) awaitStore(ctx context.Context) (s store, err error) {
-	err = n.await(ctx, "the store", func(ctx context.Context) (retry bool, err error) {
+	err = await(ctx, n.log, wait{"the store", startPatience, time.Second}, func(ctx context.Context) (retry bool, err error) {
 		s, err = n.dialStore(ctx)
 		var space *sinks.SpaceError
 		return n.cfg.Store.Kind != "sqlite" && !errors.As(err, &space), err
@@ -37,35 +37,13 @@ func (n *Node) awaitStore(ctx context.Context) (s store, err error) {
 // awaitEmbedder asks the embedding service once, which tells the length of its vectors; one that is not there yet is waited
 // for. A wrong key or model is refused at once.
 func (n *Node) awaitEmbedder(ctx context.Context) error {
-	return n.await(ctx, "the embedding service", func(ctx context.Context) (retry bool, err error) {
+	return await(ctx, n.log, wait{"the embedding service", startPatience, time.Second}, func(ctx context.Context) (retry bool, err error) {
 		ctx, cancel := context.WithTimeout(ctx, learnTimeout)
 		defer cancel()
 		err = n.parts.embedder.Canary(ctx)
 		var e *embed.Error
 		return !errors.As(err, &e) || e.Reason != embed.ReasonMisconfigured, err
 	})
-}
-
-// await calls try once a second until it succeeds, does not want to be called again, or has no patience left.
-func (n *Node) await(ctx context.Context, what string, try func(context.Context) (retry bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	told := false
-	for {
-		retry, err := try(ctx)
-		if err == nil || !retry {
-			return err
-		}
-		if !told {
-			n.log.Warn("waiting for "+what, "error", err, "patience", startPatience.String())
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 func (n *Node) dialStore(ctx context.Context) (store, error) {

@@ -17,24 +17,10 @@ const topicsPatience = 30 * time.Second
 // awaitTopics waits for the cluster and its topics. What waiting cannot mend is refused at once: topics that changed under
 // us, that keep less than they have to, or that this user may not use.
 func (n *Node) awaitTopics(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, topicsPatience)
-	defer cancel()
-	told := false
-	for {
-		err := n.checkTopics(ctx)
-		if err == nil || settled(err) {
-			return err
-		}
-		if !told {
-			n.log.Warn("waiting for Kafka and its topics", "error", err, "patience", topicsPatience.String())
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+	return await(ctx, n.log, wait{"Kafka and its topics", topicsPatience, 200 * time.Millisecond}, func(ctx context.Context) (retry bool, err error) {
+		err = n.checkTopics(ctx)
+		return !settled(err), err
+	})
 }
 
 // settled: no waiting helps, since nobody mends it in passing.
