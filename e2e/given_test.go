@@ -39,10 +39,11 @@ func backend() string {
 
 var notInTopics = regexp.MustCompile(`[^a-z0-9]+`)
 
-// use makes topics of the test's own on given servers; the collection is made by the first process that needs it.
+// use makes topics of this run of the test on given servers, which may still have those of earlier runs; the collection is
+// made by the first process that needs it.
 func (p *pods) use(s servers, partitions int32) {
 	p.t.Helper()
-	name := strings.Trim(notInTopics.ReplaceAllString(strings.ToLower(strings.TrimPrefix(p.t.Name(), "TestFault")), "-"), "-")
+	name := strings.Trim(notInTopics.ReplaceAllString(strings.ToLower(strings.TrimPrefix(p.t.Name(), "TestFault")), "-"), "-") + fmt.Sprintf("-%x", time.Now().UnixNano())
 	p.broker, p.prefix = s.brokers, name
 	collection := "F" + strings.ReplaceAll(name, "-", "_")
 	p.env = append(p.env, "WAYMARK_KAFKA_BROKERS="+s.brokers, "WAYMARK_KAFKA_TOPIC_PREFIX="+name, "WAYMARK_KAFKA_REPLICATION="+s.replication,
