@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/waymarkhq/waymark/engine"
@@ -62,6 +63,55 @@ func TestAtMostOnceCommitsBeforeTheWork(t *testing.T) {
 			})
 			if got := fmt.Sprint(w.values("out")); got != c.after {
 				t.Errorf("out %s, want %s", got, c.after)
+			}
+		})
+	}
+}
+
+// A stage learns which messages an owner before it may have begun: at least those that it had in flight, none that came
+// later, and none at all where each is delivered once at most.
+func TestRedeliveredTellsWhatAnEarlierOwnerMayHaveBegun(t *testing.T) {
+	for _, c := range []struct {
+		delivery stage.Delivery
+		second   string
+	}{{stage.AtLeastOnce, "[left:true more:true late:false]"}, {stage.AtMostOnce, "[more:false late:false]"}} {
+		t.Run(string(c.delivery), func(t *testing.T) {
+			w := newWorld(t)
+			told := make(chan string, 10)
+			tell := func(ctx context.Context, m stage.Message[string], _ *counts) (stage.Result[counts], error) {
+				told <- fmt.Sprintf("%s:%t", m.Value, m.Redelivered)
+				return echo(ctx, m, nil)
+			}
+			g := func() *engine.Group {
+				return group(t, engine.Input(in, tell), engine.Table(countsCodec{}, mergeCounts), engine.Deliver(c.delivery))
+			}
+			w.send("k", "done")
+			stop := w.run("a", g())
+			kafkatest.Receive(t, "the first message", told)
+			w.waitCommitted("k", 1)
+			stop()
+			// The second owner has one in flight when it ends.
+			env := w.tampered("b", func(stage.Output, func(int64, error), engine.Sender) error { return nil })
+			stop = w.runIn(env, g())
+			w.send("k", "left")
+			if got := kafkatest.Receive(t, "the second message", told); got != "left:false" && got != "left:true" { // as it came before or after the claim
+				t.Errorf("%s", got)
+			}
+			if c.delivery == stage.AtMostOnce {
+				w.waitCommitted("k", 2)
+			}
+			stop()
+			w.send("k", "more")
+			w.run("c", g())
+			var got []string
+			for len(got) < strings.Count(c.second, ":") {
+				if len(got) == strings.Count(c.second, ":")-1 {
+					w.send("k", "late")
+				}
+				got = append(got, kafkatest.Receive(t, "a message of the third owner", told))
+			}
+			if fmt.Sprint(got) != c.second {
+				t.Errorf("%v, want %s", got, c.second)
 			}
 		})
 	}

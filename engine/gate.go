@@ -25,6 +25,8 @@ type gate struct {
 	last     int64 // last offset delivered; -1 before the first
 	maxCount int
 	maxBytes int
+	count    int          // records delivered
+	until    int64        // end when the first record came
 	end      func() int64 // the offset behind the last record of the log, as far as this client knows
 }
 
@@ -33,6 +35,7 @@ type gateEntry struct {
 	offset int64
 	size   int
 	state  entryState
+	again  bool // an owner before this claim may have had it in flight
 }
 
 type entryState uint8
@@ -72,7 +75,12 @@ func (g *gate) deliver(m *sarama.ConsumerMessage) bool {
 	if g.closed {
 		return false
 	}
-	g.queue = append(g.queue, gateEntry{record: m, offset: m.Offset, size: size})
+	if g.count == 0 {
+		g.until = max(g.end(), m.Offset+1)
+	}
+	// Who had the partition before was bounded as this claim is, and saw no record that came after the claim.
+	g.queue = append(g.queue, gateEntry{record: m, offset: m.Offset, size: size, again: g.count < g.maxCount && m.Offset < g.until})
+	g.count++
 	g.bytes += size
 	g.last = m.Offset
 	return true
@@ -96,6 +104,14 @@ func (g *gate) record(offset int64) *sarama.ConsumerMessage {
 		return g.queue[i].record
 	}
 	return nil
+}
+
+// again tells of a record in flight, by its offset, whether an owner before this claim may have had it in flight too.
+func (g *gate) again(offset int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := g.find(offset)
+	return i >= 0 && g.queue[i].again
 }
 
 // finish marks the record at the offset done and calls advance with the next offset to commit if the contiguous prefix

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/IBM/sarama"
@@ -147,5 +148,29 @@ func TestGateNeverPassesWhatWasAbandoned(t *testing.T) {
 	g.finish(0, func(m int64) { moved = m })
 	if moved != 1 {
 		t.Errorf("mark %d, want 1", moved)
+	}
+}
+
+// What an owner before may have had in flight is bounded: by as many records as this claim takes, and by the end of the log
+// when the first of them came.
+func TestGateKnowsWhatMayComeAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  int64
+		want string
+	}{"bound": {100, "[true true false false]"}, "end of the log": {6, "[true false false false]"}, "end not known": {0, "[true false false false]"}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate(0, 2, 1<<20)
+			g.end = func() int64 { return c.end }
+			var again []bool
+			for _, o := range []int64{5, 7, 8, 11} {
+				g.deliver(record(o, 1))
+				g.end = func() int64 { return 1000 }
+				again = append(again, g.again(o))
+				g.finish(o, func(int64) {})
+			}
+			if fmt.Sprint(again) != c.want || g.again(5) {
+				t.Errorf("%v, want %s", again, c.want)
+			}
+		})
 	}
 }

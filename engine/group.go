@@ -114,6 +114,7 @@ type input struct {
 type rawMessage struct {
 	record    stage.Record
 	committed int64
+	again     bool // an earlier owner may have begun it
 	joined    map[string]any
 }
 
@@ -178,7 +179,7 @@ func untyped[R any](r *R) any {
 }
 
 func message[T any](codec stage.Codec[T], raw rawMessage) stage.Message[T] {
-	m := stage.Message[T]{Record: raw.record, Key: string(raw.record.Key), Committed: raw.committed}
+	m := stage.Message[T]{Record: raw.record, Key: string(raw.record.Key), Committed: raw.committed, Redelivered: raw.again}
 	if raw.record.Value == nil {
 		m.Tombstone = true
 	} else {

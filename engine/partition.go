@@ -197,7 +197,7 @@ func (r *runner) receive(in *input) goka.ProcessCallback {
 			done(nil)
 			return
 		}
-		raw := rawMessage{record: toRecord(record), committed: g.committed()}
+		raw := rawMessage{record: toRecord(record), committed: g.committed(), again: r.group.delivery != stage.AtMostOnce && g.again(gctx.Offset())}
 		if len(r.group.joins) > 0 {
 			raw.joined = r.joined(gctx)
 		}

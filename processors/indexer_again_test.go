@@ -20,6 +20,38 @@ func TestChunksWrittenAgainAreTheSameObjects(t *testing.T) {
 	}
 }
 
+// A process that dies in the middle of a batch can leave objects in the store without their vectors in the index, which calls
+// the same objects unchanged when they are written again: what a process before may have begun is repaired.
+func TestWhatADeadProcessHadBegunIsRepaired(t *testing.T) {
+	w, s := newIndexer(), subject("doc", "m1", 4)
+	w.write(t, nil, vector(s, 0, 3), vector(s, 1, 3))
+	var ids []string
+	for _, o := range w.store.Objects() {
+		ids = append(ids, o.ID)
+	}
+	w.store.LoseVectors(ids...)
+	b := batchOf(nil, vector(s, 0, 3), vector(s, 1, 3), vector(s, 2, 3))
+	for i := range b.Messages {
+		b.Messages[i].Redelivered = true
+	}
+	res := w.HandleBatch(t.Context(), b)
+	want(t, res.Outputs, "receipt doc/m1@4.0 [{0 3}]")
+	missing, err := w.store.Missing(t.Context(), w.store.Objects())
+	check(t, err)
+	if len(missing) > 0 || len(w.store.Objects()) != 3 {
+		t.Errorf("of %d confirmed chunks the search does not find %v", len(w.store.Objects()), missing)
+	}
+}
+
+// What nobody can have begun is written without a repair, which costs a request for each object.
+func TestNothingIsRepairedWithoutNeed(t *testing.T) {
+	w, s := newIndexer(), subject("doc", "m1", 4)
+	w.write(t, nil, vector(s, 0, 2), vector(s, 1, 2))
+	if n := w.store.Stats().Repaired; n != 0 {
+		t.Errorf("%d objects were repaired", n)
+	}
+}
+
 // A process that was stopped with chunks of the generation that died writes them when a replay is served already. Their
 // removal takes them alone.
 func TestLateChunksOfADeadGenerationLeaveTheReplayAlone(t *testing.T) {

@@ -16,11 +16,15 @@ import (
 )
 
 // HandleBatch writes the vectors of one batch to the store and confirms what it has acknowledged: one receipt per
-// version. An ambiguous write is repaired until it is none; before every write what is below the fence is dropped.
+// version. An ambiguous write is repaired until it is none, and so is one that a process before this one may have begun; before
+// every write what is below the fence is dropped.
 func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, ledger.DocumentRow]) stage.BatchResult[ledger.DocumentRow] {
 	w := &batchWrite{x: x, b: b, errors: map[int]error{}, repair: map[int]bool{}}
-	for i := range b.Messages {
+	for i, m := range b.Messages {
 		w.todo = append(w.todo, i)
+		// Who wrote it first may have died in the middle of it. A store that lost the client of a batch can hold an object without
+		// its vector, and calls the same object unchanged.
+		w.repair[i] = m.Redelivered
 	}
 	for len(w.todo) > 0 {
 		if !b.Valid() {

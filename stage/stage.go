@@ -37,6 +37,10 @@ type Message[T any] struct {
 	// acknowledged. Kafka is told so within the commit interval, so that some of it may still come again after a crash, and
 	// any of it when an operator resets offsets. Below zero if not known.
 	Committed int64
+	// Redelivered is true where an owner of the partition before this one may have begun to work on the message: what it did
+	// on the outside may be half done, and a store may take for written what is not. False on a message that nobody can have
+	// seen, and always where delivery is at most once.
+	Redelivered bool
 	// Joined holds the rows of joined tables for this key, by topic; read it with Joined. It may lag behind its owner.
 	joined map[string]any
 }

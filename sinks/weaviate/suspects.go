@@ -86,15 +86,19 @@ func (s *suspects) has(id string) bool {
 	return ok
 }
 
-// settled returns when the last write of id cannot be running any more. One that this process has not seen ended before it
-// was opened.
+// inheritedSettle is how long after it was opened a store waits for the writes of a process before it. Their connections ended
+// with that process, and with them what the server did for them.
+const inheritedSettle = 2 * time.Second
+
+// settled returns when the last write of id cannot be running any more. One that this process has not seen ended soon after
+// it was opened.
 func (s *suspects) settled(id string, settle time.Duration) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x, ok := s.byID[id]; ok {
 		return x.ended.Add(settle)
 	}
-	return s.opened.Add(settle)
+	return s.opened.Add(min(settle, inheritedSettle))
 }
 
 // sleepUntil waits for a time or for the end of the context.

@@ -92,7 +92,8 @@ func points(i int, e effect) []crash {
 // without a crash.
 func (r *runner) try(c crash) {
 	r.now = func() string { return r.story(c) }
-	defer func() { r.now = nil }()
+	r.again = true
+	defer func() { r.now, r.again = nil, false }()
 	log, local, table := r.wreck(c)
 	for j := c.from; j <= c.unit; j++ {
 		if r.h.units[j].fires != nil && j < c.unit {

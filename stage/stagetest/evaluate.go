@@ -162,7 +162,7 @@ func (r *runner) callBatch(u *unit, records []stage.Record, local rows) (res bat
 	}
 	ms := make([]message, len(records))
 	for i, record := range records {
-		ms[i] = message{record: copyRecord(record), committed: records[0].Offset}
+		ms[i] = message{record: copyRecord(record), committed: records[0].Offset, again: r.again}
 	}
 	err = safely(func() error { res = u.in.work(r.k.t.Context(), partition, ms, row); return nil })
 	for at, given := range read {
@@ -210,7 +210,7 @@ func (r *runner) withRow(at rowKey, local rows, f func(row any) error) error {
 
 // withMessage copies a record and reads the joined tables for f, and looks whether f has left them alone.
 func (r *runner) withMessage(record stage.Record, f func(m message) error) error {
-	m := message{record: copyRecord(record), committed: record.Offset}
+	m := message{record: copyRecord(record), committed: record.Offset, again: r.again}
 	shown := map[string][]byte{}
 	for _, j := range r.k.joins {
 		row := j.rowOf(record)

@@ -70,6 +70,7 @@ type input struct {
 type message struct {
 	record    stage.Record
 	committed int64
+	again     bool
 	joined    map[string]any
 }
 
@@ -275,7 +276,7 @@ func untypedResult[R any](ctx context.Context, r stage.Result[R]) (result, error
 }
 
 func typedMessage[T any](topic stage.Topic[T], m message) stage.Message[T] {
-	out := stage.Message[T]{Record: m.record, Key: string(m.record.Key), Committed: m.committed}
+	out := stage.Message[T]{Record: m.record, Key: string(m.record.Key), Committed: m.committed, Redelivered: m.again}
 	if m.record.Value == nil {
 		out.Tombstone = true
 	} else {

@@ -25,6 +25,7 @@ type runner struct {
 	now   func() string // what is being tried, for messages
 	names names
 	met   map[rowKey][][]byte
+	again bool // messages are delivered after a crash
 
 	// Of the undisturbed run: what followed from each unit; the rows before each unit and after the last one; all that was
 	// sent, and how much of it before each unit and after the last one.
