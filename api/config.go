@@ -41,9 +41,12 @@ type Config struct {
 	MessageWait time.Duration
 	// ViewLag is how far the views may lag behind before a search is refused. Default 10 s.
 	ViewLag time.Duration
-	// ReadTimeout is how long an answer that only reads may take, a search among them. ViewLag and ReadTimeout together
-	// must stay below the delay after which superseded chunks are removed. Default 10 s.
+	// ReadTimeout is how long an answer that only reads may take. Default 10 s.
 	ReadTimeout time.Duration
+	// SearchTimeout is how long a search may take. ViewLag and SearchTimeout together must not exceed the delay after which
+	// superseded chunks are removed: a search that takes longer finds a part of what it takes for served, and is refused.
+	// Default and most: ReadTimeout.
+	SearchTimeout time.Duration
 
 	// HeaderTimeout is how long the headers of a request may take. Default 10 s.
 	HeaderTimeout time.Duration
@@ -119,6 +122,7 @@ func (c Config) withDefaults() Config {
 	orTime(&c.MessageWait, 2*time.Second)
 	orTime(&c.ViewLag, 10*time.Second)
 	orTime(&c.ReadTimeout, 10*time.Second)
+	orTime(&c.SearchTimeout, c.ReadTimeout)
 	orTime(&c.HeaderTimeout, 10*time.Second)
 	orTime(&c.BodyTimeout, 30*time.Second)
 	orTime(&c.WriteTimeout, 30*time.Second)
@@ -146,7 +150,7 @@ func (c Config) Validate() error {
 	refuse(c.MaxSearches < 1, "MaxSearches %d is below 1", c.MaxSearches)
 	for name, d := range map[string]time.Duration{
 		"AdmissionWait": c.AdmissionWait, "PublishTimeout": c.PublishTimeout, "MessageWait": c.MessageWait,
-		"ViewLag": c.ViewLag, "ReadTimeout": c.ReadTimeout, "HeaderTimeout": c.HeaderTimeout,
+		"ViewLag": c.ViewLag, "ReadTimeout": c.ReadTimeout, "SearchTimeout": c.SearchTimeout, "HeaderTimeout": c.HeaderTimeout,
 		"BodyTimeout": c.BodyTimeout, "WriteTimeout": c.WriteTimeout, "IdleTimeout": c.IdleTimeout,
 	} {
 		refuse(d < 0, "%s %s is negative", name, d)

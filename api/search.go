@@ -35,6 +35,9 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 		return nil, p
 	}
 	defer s.searches.leave(1)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
+	defer cancel()
 	if p := s.fresh(ctx); p != nil {
 		return nil, p
 	}
@@ -52,6 +55,9 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 	}
 	if err != nil {
 		return nil, s.searchProblem(err)
+	}
+	if time.Since(began) > s.cfg.SearchTimeout { // what was served when it began may be in the course of removal
+		return nil, s.readProblem("searching", context.DeadlineExceeded)
 	}
 	result := SearchResult{Hits: make([]Hit, 0, len(hits))}
 	for _, h := range hits {

@@ -165,6 +165,27 @@ func TestASearchThatTakesTooLongIs503(t *testing.T) {
 	}
 }
 
+// A search that has taken longer than what it takes for served stays in the store may have found a part of it: whatever the
+// store has answered, it is refused.
+func TestASearchThatOutlivesWhatWasServedIsRefused(t *testing.T) {
+	world := apitest.NewWorld()
+	world.AddIndexed("a", apitest.Version(1), time.Unix(1, 0), "x")
+	deps := world.Dependencies()
+	deps.Searcher = late{deps.Searcher}
+	s := startWith(t, api.Config{SearchTimeout: 10 * time.Millisecond}, world, deps)
+	if p := s.get("/v1/search?q=x").problem(503, "unavailable"); p.Reason != "timeout" {
+		t.Errorf("reason %q", p.Reason)
+	}
+}
+
+// late answers when the search has been given up.
+type late struct{ sinks.Searcher }
+
+func (l late) Search(ctx context.Context, q sinks.Query) ([]sinks.Hit, error) {
+	<-ctx.Done()
+	return l.Searcher.Search(ctx, q)
+}
+
 // hanging waits until it is given up; entered, where it is set, is told.
 type hanging struct{ entered chan struct{} }
 

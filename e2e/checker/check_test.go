@@ -232,26 +232,26 @@ func TestReadersNoticeWhatGoesBack(t *testing.T) {
 		says string
 	}{
 		"sound": {func(r *Readers) {
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}})
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}}})
 		}, ""},
 		"an older version": {func(r *Readers) {
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 1, Text: "the first text", End: 14}}})
 		}, "I7: a was served as of version 2, and then as of 1"},
 		"a part": {func(r *Readers) {
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the", End: 3}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 2, Text: "the", End: 3}}})
 		}, "I2: a reader saw something else"},
 		"nothing any more": {func(r *Readers) {
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}})
-			r.sawHits(r.known("a", [2]string{}), "a", nil)
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 2, Text: "the second text", End: 15}}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{})
 		}, "I2: a reader saw nothing of a"},
 		"nothing after a delete": {func(r *Readers) {
-			r.sawHits(r.known("b", [2]string{}), "b", []Hit{{DocumentID: "b", Version: 3, Text: "soon deleted", End: 12}})
-			r.sawHits(r.known("b", [2]string{}), "b", nil)
+			r.sawHits(r.known("b", [2]string{}), "b", sight{hits: []Hit{{DocumentID: "b", Version: 3, Text: "soon deleted", End: 12}}})
+			r.sawHits(r.known("b", [2]string{}), "b", sight{})
 		}, ""},
 		"no such version": {func(r *Readers) {
-			r.sawHits(r.known("a", [2]string{}), "a", []Hit{{DocumentID: "a", Version: 77, Text: "x", End: 1}})
+			r.sawHits(r.known("a", [2]string{}), "a", sight{hits: []Hit{{DocumentID: "a", Version: 77, Text: "x", End: 1}}})
 		}, "which no record made"},
 		"a status back": {func(r *Readers) {
 			r.sawMessage(r.known("", [2]string{"a", "m1"}), Message{DocumentID: "a", MessageID: "m1", Status: "embedded"})
@@ -264,7 +264,7 @@ func TestReadersNoticeWhatGoesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSham(t)
-			r := &Readers{seen: map[observed][]Hit{}, statuses: map[[2]string]position{}, served: map[string]int64{}, emptied: map[string]bool{}}
+			r := &Readers{seen: map[observed]sight{}, statuses: map[[2]string]position{}, served: map[string]int64{}, emptied: map[string]bool{}}
 			c.see(r)
 			s.target.Readers = r
 			if got := s.check(); (c.says == "") != (got == "") || !strings.Contains(got, c.says) {

@@ -21,7 +21,7 @@ type Readers struct {
 	mu          sync.Mutex
 	documents   []string
 	submissions [][2]string
-	seen        map[observed][]Hit
+	seen        map[observed]sight
 	statuses    map[[2]string]position
 	served      map[string]int64
 	emptied     map[string]bool // documents of which something was served, and then nothing
@@ -36,6 +36,13 @@ type observed struct {
 	hash     uint64
 }
 
+// sight is how a reader saw a state first.
+type sight struct {
+	hits []Hit
+	at   time.Time     // when it was answered
+	took time.Duration // the answer
+}
+
 // position orders the statuses of a submission.
 type position struct {
 	generation, rank int
@@ -46,7 +53,7 @@ type position struct {
 // that are no answers (an API that is away, or that refuses because its view is behind) are not counted.
 func Watch(ctx context.Context, api API, seed uint64, readers int) *Readers {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &Readers{api: api, stop: cancel, random: rand.New(rand.NewPCG(seed, 1)), seen: map[observed][]Hit{},
+	r := &Readers{api: api, stop: cancel, random: rand.New(rand.NewPCG(seed, 1)), seen: map[observed]sight{},
 		statuses: map[[2]string]position{}, served: map[string]int64{}, emptied: map[string]bool{}}
 	for range readers {
 		r.done.Go(func() {
@@ -101,8 +108,10 @@ func (r *Readers) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	known := r.known(document, submission)
+	began := time.Now()
 	if hits, err := r.api.Served(ctx, document); err == nil {
-		r.sawHits(known, document, hits)
+		now := time.Now()
+		r.sawHits(known, document, sight{hits, now, now.Sub(began)})
 	}
 	if submission[1] == "" {
 		return
@@ -124,7 +133,8 @@ func (r *Readers) known(document string, submission [2]string) state {
 	return state{r.served[document], r.statuses[submission]}
 }
 
-func (r *Readers) sawHits(known state, document string, hits []Hit) {
+func (r *Readers) sawHits(known state, document string, s sight) {
+	hits := s.hits
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looks++
@@ -138,7 +148,9 @@ func (r *Readers) sawHits(known state, document string, hits []Hit) {
 	for _, hit := range hits {
 		fmt.Fprintf(h, "%d %d %d %d %s\n", hit.Index, hit.Version, hit.Start, hit.End, hit.Text)
 	}
-	r.seen[observed{document, hits[0].Version, h.Sum64()}] = hits
+	if o := (observed{document, hits[0].Version, h.Sum64()}); r.seen[o].hits == nil {
+		r.seen[o] = s
+	}
 	if before := known.version; hits[0].Version < before {
 		r.violations = append(r.violations, fmt.Sprintf("I7: %s was served as of version %d, and then as of %d", document, before, hits[0].Version))
 	}
@@ -173,14 +185,15 @@ func (c *check) checkReaders(r *Readers) {
 			c.fail("I2: a reader saw nothing of %s after he had seen something, and nobody deleted it", document)
 		}
 	}
-	for o, hits := range r.seen {
+	for o, s := range r.seen {
 		text, ok := c.text(o.document, o.version)
 		if !ok {
 			c.fail("I2: a reader saw version %d of %s, which no record made", o.version, o.document)
 			continue
 		}
-		if err := CheckServed(o.document, text, hits); err != nil {
-			c.fail("I2: a reader saw something else than the whole of version %d: %v", o.version, err)
+		if err := CheckServed(o.document, text, s.hits); err != nil {
+			c.fail("I2: a reader saw something else than the whole of version %d: %v (first at %s, in an answer that took %s)",
+				o.version, err, s.at.UTC().Format("15:04:05.000"), s.took)
 		}
 	}
 }

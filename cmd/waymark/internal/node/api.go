@@ -58,7 +58,7 @@ func (n *Node) startAPI(ctx context.Context) error {
 const publishTimeout = 20 * time.Second
 
 func (n *Node) apiConfig() api.Config {
-	c := api.Config{Insecure: n.o.Insecure, ViewLag: n.cfg.Delivery.ViewLag, MaxDocumentBytes: int64(n.cfg.Limits.DocumentBytes)}
+	c := api.Config{Insecure: n.o.Insecure, ViewLag: n.cfg.Delivery.ViewLag, SearchTimeout: n.cfg.Delivery.RemovalDelay - n.cfg.Delivery.ViewLag, MaxDocumentBytes: int64(n.cfg.Limits.DocumentBytes)}
 	for _, t := range n.cfg.API.Tokens {
 		scopes := make([]api.Scope, len(t.Scopes))
 		for i, s := range t.Scopes {
