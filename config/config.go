@@ -129,7 +129,7 @@ type Delivery struct {
 	Contract     string        `key:"contract" help:"at-least-once, the only one that the document pipeline keeps."`
 	Attempts     int           `key:"attempts" help:"Runs of a failing document before it is dead."`
 	Backoff      Backoff       `key:"backoff"`
-	RemovalDelay time.Duration `key:"removal_delay" help:"How long replaced chunks stay in the store; longer than view_lag."`
+	RemovalDelay time.Duration `key:"removal_delay" help:"How long replaced chunks stay in the store; longer than view_lag by what a search may take."`
 	ViewLag      time.Duration `key:"view_lag" help:"How far search may lag behind before it answers 503."`
 }
 
