@@ -3,10 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/waymarkhq/waymark/engine"
 	"github.com/waymarkhq/waymark/kafka"
@@ -132,49 +130,5 @@ func TestBackgroundNeedsTheTableOfItsRows(t *testing.T) {
 	work := func(context.Context, stage.Owned[string]) error { return nil }
 	if _, err := engine.NewGroup("g", engine.Input(in, counting), engine.Table[counts](countsCodec{}, mergeCounts), engine.Background(work)); err == nil {
 		t.Error("work on rows that the table does not hold was taken")
-	}
-}
-
-// An owner before this one may have done what a message of a batch wants, and said so on another input. The batch comes when
-// the rows know it; what nobody can have begun waits for nothing.
-func TestRedeliveredBatchesWaitForTheRows(t *testing.T) {
-	w := newWorld(t)
-	said, free := make(chan struct{}), make(chan struct{})
-	batches := make(chan string, 10)
-	handle := func(_ context.Context, b stage.Batch[string, counts]) stage.BatchResult[counts] {
-		for _, m := range b.Messages {
-			row := b.Row(m.Key)
-			batches <- fmt.Sprintf("%s: redelivered %t, told %t", m.Value, m.Redelivered, row != nil && row.Last["done"] > 0)
-		}
-		return stage.BatchResult[counts]{}
-	}
-	tell := func(_ context.Context, m stage.Message[string], row *counts) (stage.Result[counts], error) {
-		if m.Value == "done" {
-			close(said)
-			<-free
-		}
-		return stage.Result[counts]{Row: seen(row, m)}, nil
-	}
-	tellOn := func(value string) {
-		kafkatest.Produce(t, w.cfg, kafka.Record{Topic: "bad", Key: []byte("a"), Value: []byte(value)})
-	}
-	g := group(t, engine.Batch(in, engine.BatchOptions{MaxMessages: 1, MaxBytes: 1 << 20, Linger: 1}, handle),
-		engine.Input(bad, tell), engine.Table[counts](countsCodec{}, mergeCounts))
-	w.send("a", "first")
-	tellOn("done")
-	w.run("pod", g)
-	kafkatest.Receive(t, "what an owner before has said", said)
-	select {
-	case got := <-batches:
-		t.Errorf("before the rows know: %s", got)
-	case <-time.After(200 * time.Millisecond): // many looks at whether it may come
-	}
-	close(free)
-	if got, want := kafkatest.Receive(t, "the batch", batches), "first: redelivered true, told true"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	w.send("a", "second")
-	if got, want := kafkatest.Receive(t, "the second batch", batches), "second: redelivered false, told true"; got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -21,7 +21,6 @@ type batcher struct {
 	bytes   int
 	since   time.Time
 	wake    chan struct{}
-	rows    catchUp
 }
 
 // batched is one message that waits for its batch.
@@ -93,9 +92,6 @@ func (b *batcher) take() (batch []batched, wait time.Duration) {
 	o := b.in.batch
 	if len(b.waiting) == 0 {
 		return nil, -1
-	}
-	if b.waiting[0].raw.again && b.rows.behind(b.p) {
-		return nil, catchUpPoll
 	}
 	full := len(b.waiting) >= o.MaxMessages || b.bytes >= o.MaxBytes
 	if left := o.Linger - b.p.r.env.Clock.Now().Sub(b.since); !full && left > 0 {

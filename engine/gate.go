@@ -27,7 +27,6 @@ type gate struct {
 	maxBytes int
 	count    int          // records delivered
 	until    int64        // end when the first record came
-	claimed  int64        // end when the claim began
 	end      func() int64 // the offset behind the last record of the log, as far as this client knows
 }
 
@@ -113,13 +112,6 @@ func (g *gate) again(offset int64) bool {
 	defer g.mu.Unlock()
 	i := g.find(offset)
 	return i >= 0 && g.queue[i].again
-}
-
-// progress is the next offset to commit, and whether all that the log held when the claim began is done.
-func (g *gate) progress() (mark int64, caughtUp bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.mark, g.mark >= g.claimed || g.claimed <= 0
 }
 
 // finish marks the record at the offset done and calls advance with the next offset to commit if the contiguous prefix

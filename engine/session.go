@@ -167,7 +167,7 @@ func (h *handler) Cleanup(sarama.ConsumerGroupSession) error {
 func (h *handler) ConsumeClaim(_ sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim) error {
 	key := claimKey{c.Topic(), c.Partition()}
 	g := newGate(c.InitialOffset(), h.group.env.MaxInFlight, h.group.env.MaxInFlightBytes)
-	g.end, g.claimed = c.HighWaterMarkOffset, c.HighWaterMarkOffset()
+	g.end = c.HighWaterMarkOffset
 	h.session.addGate(key, g)
 	fault.Trace(fault.Claimed, h.session, key.topic, key.partition, c.InitialOffset())
 	if err := h.group.openPartition(h.session, c.Partition()); err != nil {

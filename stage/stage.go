@@ -39,8 +39,7 @@ type Message[T any] struct {
 	Committed int64
 	// Redelivered is true where an owner of the partition before this one may have begun to work on the message: what it did
 	// on the outside may be half done, and a store may take for written what is not. False on a message that nobody can have
-	// seen, and always where delivery is at most once. Batches with such messages come once the rows say all that stood on the
-	// inputs without batches when this pod got the partition.
+	// seen, and always where delivery is at most once.
 	Redelivered bool
 	// Joined holds the rows of joined tables for this key, by topic; read it with Joined. It may lag behind its owner.
 	joined map[string]any
