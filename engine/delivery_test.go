@@ -91,7 +91,7 @@ func TestRedeliveredTellsWhatAnEarlierOwnerMayHaveBegun(t *testing.T) {
 			w.waitCommitted("k", 1)
 			stop()
 			// The second owner has one in flight when it ends.
-			env := w.tampered("b", func(stage.Output, func(int64, error), engine.Sender) error { return nil })
+			env := w.tampered("a", func(stage.Output, func(int64, error), engine.Sender) error { return nil })
 			stop = w.runIn(env, g())
 			w.send("k", "left")
 			if got := kafkatest.Receive(t, "the second message", told); got != "left:false" && got != "left:true" { // as it came before or after the claim
@@ -102,7 +102,7 @@ func TestRedeliveredTellsWhatAnEarlierOwnerMayHaveBegun(t *testing.T) {
 			}
 			stop()
 			w.send("k", "more")
-			w.run("c", g())
+			w.run("a", g())
 			var got []string
 			for len(got) < strings.Count(c.second, ":") {
 				if len(got) == strings.Count(c.second, ":")-1 {

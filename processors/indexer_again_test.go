@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/waymarkhq/waymark/rag"
+	"github.com/waymarkhq/waymark/rag/ledger"
+	"github.com/waymarkhq/waymark/stage"
 )
 
 // A batch that was written and not committed is written again, by whoever has the partition then: each chunk is in the store
@@ -23,19 +25,15 @@ func TestChunksWrittenAgainAreTheSameObjects(t *testing.T) {
 // A process that dies in the middle of a batch can leave objects in the store without their vectors in the index, which calls
 // the same objects unchanged when they are written again: what a process before may have begun is repaired.
 func TestWhatADeadProcessHadBegunIsRepaired(t *testing.T) {
-	w, s := newIndexer(), subject("doc", "m1", 4)
-	w.write(t, nil, vector(s, 0, 3), vector(s, 1, 3))
-	var ids []string
-	for _, o := range w.store.Objects() {
-		ids = append(ids, o.ID)
-	}
-	w.store.LoseVectors(ids...)
-	b := batchOf(nil, vector(s, 0, 3), vector(s, 1, 3), vector(s, 2, 3))
-	for i := range b.Messages {
-		b.Messages[i].Redelivered = true
-	}
+	w, s := newTearing(), subject("doc", "m1", 4)
+	w.write(t, nil, vector(s, 0, 4), vector(s, 1, 4))
+	w.store.LoseVectors(rag.ChunkID("tenant", "doc", s.Revision, 1).String())
+	b := redelivered(vector(s, 0, 4), vector(s, 1, 4), vector(s, 2, 4))
 	res := w.HandleBatch(t.Context(), b)
 	want(t, res.Outputs, "receipt doc/m1@4.0 [{0 3}]")
+	if n := w.store.Stats().Repaired; n != 2 { // one was whole, and readers may see it
+		t.Errorf("%d objects were repaired", n)
+	}
 	missing, err := w.store.Missing(t.Context(), w.store.Objects())
 	check(t, err)
 	if len(missing) > 0 || len(w.store.Objects()) != 3 {
@@ -45,10 +43,16 @@ func TestWhatADeadProcessHadBegunIsRepaired(t *testing.T) {
 
 // What nobody can have begun is written without a repair, which costs a request for each object.
 func TestNothingIsRepairedWithoutNeed(t *testing.T) {
-	w, s := newIndexer(), subject("doc", "m1", 4)
+	w, s := newTearing(), subject("doc", "m1", 4)
 	w.write(t, nil, vector(s, 0, 2), vector(s, 1, 2))
 	if n := w.store.Stats().Repaired; n != 0 {
 		t.Errorf("%d objects were repaired", n)
+	}
+	// A store whose writes are whole or not at all is not asked.
+	atomic := newIndexer()
+	res := atomic.HandleBatch(t.Context(), redelivered(vector(s, 0, 2), vector(s, 1, 2)))
+	if n := atomic.store.Stats().Repaired; n != 0 || len(res.Outputs) != 1 {
+		t.Errorf("%d objects were repaired: %+v", n, res)
 	}
 }
 
@@ -70,4 +74,47 @@ func TestLateChunksOfADeadGenerationLeaveTheReplayAlone(t *testing.T) {
 	if !slices.Equal(left, []int{0, 1}) || len(w.store.Objects()) != 2 {
 		t.Errorf("of the replay's chunks 0 and 1 the store holds %v, of %d objects", left, len(w.store.Objects()))
 	}
+}
+
+// The process that comes back to a store that is away waits for it, like every other.
+func TestAStoreThatIsAwayIsLookedAtAgainLater(t *testing.T) {
+	w, s := newTearing(), subject("doc", "m1", 4)
+	w.store.SetAway(true)
+	res := w.HandleBatch(t.Context(), redelivered(vector(s, 0, 2), vector(s, 1, 2)))
+	if len(res.Outputs) != 0 || stage.ClassOf(res.Errors[0]) != stage.ClassOutage || stage.ClassOf(res.Errors[1]) != stage.ClassOutage {
+		t.Errorf("%+v", res)
+	}
+}
+
+// A process that was stopped in the middle of a repair has lost its partition when it goes on: it touches nothing more, since
+// the next owner has written the same objects, and readers see them.
+func TestAStoppedProcessRepairsNothingMore(t *testing.T) {
+	w, s := newTearing(), subject("doc", "m1", 4)
+	b := redelivered(vector(s, 0, 1))
+	asked := 0
+	b.Valid = func() bool { asked++; return asked == 1 } // it is stopped behind the first look
+	before := w.store.Stats().Objects
+	res := w.HandleBatch(t.Context(), b)
+	if len(res.Outputs) > 0 || res.Errors[0] == nil {
+		t.Errorf("%+v", res)
+	}
+	if n := w.store.Stats().Objects - before; n != 0 {
+		t.Errorf("%d objects were written", n)
+	}
+}
+
+// newTearing is an indexer on a store that can hold objects without their vectors.
+func newTearing() *indexed {
+	w := newIndexer()
+	w.Sink = &forgetful{Memory: w.store}
+	return w
+}
+
+// redelivered is a batch that a process before may have begun.
+func redelivered(vs ...rag.Vector) stage.Batch[rag.Vector, ledger.DocumentRow] {
+	b := batchOf(nil, vs...)
+	for i := range b.Messages {
+		b.Messages[i].Redelivered = true
+	}
+	return b
 }

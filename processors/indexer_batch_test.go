@@ -253,7 +253,7 @@ func TestLostPartitionWritesNothing(t *testing.T) {
 	// It is lost between the first write and the repair.
 	w = newIndexer()
 	w.decide(map[int]sinks.Result{1: {Outcome: sinks.Ambiguous, Err: errOdd}})
-	valid := []bool{true, false}
+	valid := []bool{true, true, false} // before the write, by the store, and before the repair
 	b.Valid = func() bool { v := valid[0]; valid = valid[1:]; return v }
 	res = w.HandleBatch(t.Context(), b)
 	want(t, res.Outputs, "receipt a/m1@0.0 [{0 1}]")

@@ -285,11 +285,11 @@ func (r *ReadBack) write(ctx context.Context, p stage.Owned[ledger.DocumentRow],
 		return nil
 	}
 	if !p.Valid() {
-		return stage.Outage("partition", 0, errors.New("the partition was lost"))
+		return stage.Outage("partition", 0, errLost)
 	}
 	written := 0
 	var failed error
-	for _, res := range r.Store.Upsert(ctx, due, repair) {
+	for _, res := range r.Store.Upsert(ownedContext{ctx, p.Valid}, due, repair) {
 		if res.Outcome == sinks.Done {
 			written++
 			continue

@@ -20,16 +20,19 @@ import (
 // every write what is below the fence is dropped.
 func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, ledger.DocumentRow]) stage.BatchResult[ledger.DocumentRow] {
 	w := &batchWrite{x: x, b: b, errors: map[int]error{}, repair: map[int]bool{}}
-	for i, m := range b.Messages {
+	for i := range b.Messages {
 		w.todo = append(w.todo, i)
-		// Who wrote it first may have died in the middle of it. A store that lost the client of a batch can hold an object without
-		// its vector, and calls the same object unchanged.
-		w.repair[i] = m.Redelivered
+	}
+	if err := w.lookAgain(ctx); err != nil {
+		for _, i := range w.todo {
+			w.errors[i] = stage.Outage(DependencyStore, sinks.RetryAfter(err), err)
+		}
+		w.todo = nil
 	}
 	for len(w.todo) > 0 {
 		if !b.Valid() {
 			for _, i := range w.todo {
-				w.errors[i] = stage.Outage("partition", 0, errors.New("the partition was lost"))
+				w.errors[i] = stage.Outage("partition", 0, errLost)
 			}
 			break
 		}
@@ -38,6 +41,32 @@ func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, led
 		}
 	}
 	return stage.BatchResult[ledger.DocumentRow]{Outputs: w.receipts(), Errors: w.errors}
+}
+
+// lookAgain looks for what a process before this one may have begun to write. A store that lost the client of a batch can hold
+// an object without its vector, and calls the same object unchanged: what is not found is repaired. What is found stays, since
+// it may be confirmed already, by a record that the row does not know yet, and be seen by readers.
+func (w *batchWrite) lookAgain(ctx context.Context) error {
+	store, tears := w.x.Sink.(sinks.Forgetful)
+	if !tears {
+		return nil
+	}
+	objects, _ := w.prepare()
+	var begun []sinks.Object
+	var indexes []int
+	for j, i := range w.todo {
+		if w.b.Messages[i].Redelivered {
+			begun, indexes = append(begun, objects[j]), append(indexes, i)
+		}
+	}
+	if len(begun) == 0 {
+		return nil
+	}
+	missing, err := store.Missing(ctx, begun)
+	for _, j := range missing {
+		w.repair[indexes[j]] = true
+	}
+	return err
 }
 
 // batchWrite is the state of one batch on its way into the store.
@@ -59,7 +88,7 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	}
 	start := w.x.Now()
 	fault.Hit(fault.BeforeUpsert)
-	results := w.x.upsert(ctx, objects, repair)
+	results := w.x.upsert(ownedContext{ctx, w.b.Valid}, objects, repair)
 	fault.Hit(fault.AfterUpsert)
 	w.x.Metrics.stored(results, w.x.Now().Sub(start))
 	var ambiguous []int
@@ -90,6 +119,26 @@ func (w *batchWrite) round(ctx context.Context) bool {
 		return false
 	}
 }
+
+// ownedContext has ended, for who asks, once the partition is lost. A process that was stopped is told of that by nobody before
+// it goes on; a repair that it was at deletes what the next owner has written, and readers see.
+type ownedContext struct {
+	context.Context
+	valid func() bool
+}
+
+// Err implements context.Context.
+func (c ownedContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if !c.valid() {
+		return errLost
+	}
+	return nil
+}
+
+var errLost = errors.New("the partition was lost")
 
 // upsert hands objects to the store. A test build lets the store go wrong at a write that the test has chosen.
 func (x *Indexer) upsert(ctx context.Context, objects []sinks.Object, repair map[int]bool) []sinks.Result {

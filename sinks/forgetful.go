@@ -2,8 +2,9 @@ package sinks
 
 import "context"
 
-// Forgetful is a sink whose servers can lose vectors that they have acknowledged when they end without warning. After every
-// interruption the indexer looks by vector for what was written last, and writes again what is gone.
+// Forgetful is a sink whose servers can lose vectors that they have acknowledged when they end without warning, and which can
+// hold an object without its vector when the client ends in the middle of a batch. After every interruption the indexer looks by
+// vector for what was written last, and writes again what is gone; and it looks for what a process before it may have begun.
 type Forgetful interface {
 	Sink
 	// Interrupted asks how the servers are: an error is why vectors may have been lost since the last call, such as a

@@ -14,8 +14,8 @@ import (
 )
 
 // A process that dies takes its requests with it, and the server stops in the middle of a batch: objects stand without their
-// vectors, and the same objects written again are called unchanged. The process after it repairs what it gets again; all of it
-// is found then, and so is what was found before.
+// vectors, and the same objects written again are called unchanged. The process after it looks for what it gets again and repairs
+// what it does not find; all of it is found then, and so is what was found before.
 func TestWriterKilledInABatch(t *testing.T) {
 	server := needServer(t)
 	if server.grpc == "" {
@@ -28,21 +28,30 @@ func TestWriterKilledInABatch(t *testing.T) {
 	dead := open()
 	dropCollections(t, dead)
 	c := &churn{t: t, s: dead, dimensions: testDimensions, random: rand.New(rand.NewPCG(5, 6)), versions: map[string]rag.Version{}, live: map[string]sinks.Object{}}
-	const rounds, documents = 10, 30
+	const least, most, documents = 6, 60, 30
 	unchanged := 0 // objects that were written again as they are, and that no search found
-	for round := range rounds {
+	whole := time.Second
+	for round := 0; round < least || unchanged == 0 && round < most; round++ {
 		var batch []sinks.Object
 		for range documents {
 			batch = append(batch, c.next("doc-"+string(rune('a'+c.random.IntN(26))))...)
 		}
-		killed(dead, batch, time.Duration(c.random.IntN(20))*time.Millisecond)
+		after := whole // the first batch is not cut, to tell how long one takes
+		if round > 0 {
+			after = time.Duration(c.random.Int64N(int64(whole)))
+		}
+		began := time.Now()
+		killed(dead, batch, after)
+		if round == 0 {
+			whole = time.Since(began)
+		}
 		successor := open()
 		if round%2 == 0 {
 			allDone(t, successor.Upsert(t.Context(), batch, nil))
 			unchanged += len(c.missing(successor, batch))
 		}
 		repair := map[int]bool{}
-		for i := range batch {
+		for _, i := range c.missing(successor, batch) {
 			repair[i] = true
 		}
 		allDone(t, successor.Upsert(t.Context(), batch, repair))

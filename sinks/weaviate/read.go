@@ -27,9 +27,11 @@ const (
 // the vector index has is asked for by filters and by a word too: a server that was killed loses the ends of its indexes
 // one by one.
 func (s *Store) Missing(ctx context.Context, objects []sinks.Object) ([]int, error) {
-	var missing, crowded, near []int
+	var missing, crowded, near, alone []int
 	err := s.nearest(ctx, objects, s.validIndexes(objects, &missing), neighbours, false, func(i int, answer []found) {
 		switch {
+		case holds(answer, objects[i].ID) && len(answer) == 1:
+			alone = append(alone, i)
 		case holds(answer, objects[i].ID):
 			near = append(near, i)
 		case len(answer) == neighbours && answer[neighbours-1].distance <= sameVector:
@@ -46,6 +48,9 @@ func (s *Store) Missing(ctx context.Context, objects []sinks.Object) ([]int, err
 				missing = append(missing, i)
 			}
 		})
+	}
+	if err == nil {
+		near, missing, err = s.linked(ctx, objects, alone, near, missing)
 	}
 	if err == nil {
 		var lost []int
@@ -97,6 +102,30 @@ func (s *Store) nearest(ctx context.Context, objects []sinks.Object, indexes []i
 		}
 	}
 	return nil
+}
+
+// linked decides about objects that a search found alone. In a store that has others such an object has no links to them: its
+// insertion was cut short. It counts as missing, because searches may begin there, and find nothing else.
+func (s *Store) linked(ctx context.Context, objects []sinks.Object, alone, near, missing []int) (_, _ []int, err error) {
+	if len(alone) == 0 {
+		return near, missing, nil
+	}
+	count, err := s.Count(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if count < neighbours {
+		return append(near, alone...), missing, nil
+	}
+	// They may have been the first ones then.
+	err = s.nearest(ctx, objects, alone, neighbours, false, func(i int, answer []found) {
+		if len(answer) > 1 && holds(answer, objects[i].ID) {
+			near = append(near, i)
+		} else {
+			missing = append(missing, i)
+		}
+	})
+	return near, missing, err
 }
 
 // unindexed are those of the objects with the given indexes that a filter or a word does not find.
