@@ -1,6 +1,7 @@
 package weaviate
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -39,6 +40,7 @@ type fake struct {
 	writes        [][]json.RawMessage
 	deleted       []time.Time
 	finds         bool // searches find whatever was written
+	count         int  // how many objects it says that it holds
 }
 
 func newFake() *fake { return &fake{version: "1.35.2", classes: make(map[string]*models.Class)} }
@@ -105,6 +107,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/v1/objects/") && r.Method == http.MethodDelete:
 		f.deleted = append(f.deleted, time.Now())
 		w.WriteHeader(http.StatusNotFound) // nothing is there
+	case r.URL.Path == "/v1/graphql" && bytes.Contains(body, []byte("Aggregate")):
+		counts := map[string]any{}
+		for name := range f.classes {
+			counts[name] = []any{map[string]any{"meta": map[string]int{"count": f.count}}}
+		}
+		answer(w, map[string]any{"data": map[string]any{"Aggregate": counts}})
 	case r.URL.Path == "/v1/graphql":
 		answer(w, map[string]any{"data": map[string]any{"Get": f.found()}})
 	default:

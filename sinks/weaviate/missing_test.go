@@ -41,3 +41,19 @@ func TestNothingIsMissingWhateverItsText(t *testing.T) {
 		t.Errorf("%.40q is missing", objects[i].Chunk.Text)
 	}
 }
+
+// An object whose insertion was cut short can be the point at which searches begin: it is found itself, and nothing else is.
+func TestAnObjectWithoutLinksIsMissing(t *testing.T) {
+	for count, missing := range map[int]int{0: 0, 1: 0, neighbours - 1: 0, neighbours: 1, 500: 1} {
+		f := newFake()
+		f.finds, f.count = true, count
+		s := openFake(t, f, Options{})
+		written := objects(1)
+		if r := s.Upsert(t.Context(), written, nil); r[0].Outcome != sinks.Done {
+			t.Fatalf("%+v", r)
+		}
+		if got, err := s.Missing(t.Context(), written); err != nil || len(got) != missing {
+			t.Errorf("found alone in a store of %d: missing are %v, %v", count, got, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weaviate/weaviate-go-client/v4/weaviate/filters"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/sinks"
@@ -29,15 +30,18 @@ func (s *Store) Remove(ctx context.Context, documentID string, r rag.Removal) si
 	return sinks.Result{}
 }
 
+// deleters is how many objects are deleted by their keys at once.
+const deleters = 4
+
 // deleteIDs deletes objects one by one, by their keys. A batch deletion goes by a filter, and a server that was killed in
 // the middle of a batch may hold objects that no filter finds.
 func (s *Store) deleteIDs(ctx context.Context, ids []string) error {
+	var deleting errgroup.Group
+	deleting.SetLimit(deleters)
 	for _, id := range ids {
-		if err := s.deleteID(ctx, id); err != nil {
-			return err
-		}
+		deleting.Go(func() error { return s.deleteID(ctx, id) })
 	}
-	return nil
+	return deleting.Wait()
 }
 
 func (s *Store) deleteID(ctx context.Context, id string) error {
