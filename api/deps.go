@@ -70,6 +70,17 @@ type Blobs interface {
 type Documents interface {
 	// Get returns nil without an error where the document has no row.
 	Get(ctx context.Context, id string) (*ledger.DocumentRow, error)
+	// Snapshot fixes what is served now, for one search; it must be closed.
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// Snapshot is what documents served at one moment.
+type Snapshot interface {
+	// Served is the revision of a document; false: none. It may be called often.
+	Served(documentID string) (rag.Revision, bool)
+	// Err tells that what it said may be wrong.
+	Err() error
+	Close()
 }
 
 // DocumentQuery asks for a page of documents.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,10 +46,18 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 			return nil, s.awayProblem("embedding the query", "embedder_unavailable", err)
 		}
 	}
-	served := &servedRevisions{ctx: ctx, documents: s.deps.Documents, known: map[string]rag.Revision{}}
-	q.Served = served.is
+	// What becomes served while the store looks may have been found in part only.
+	served, err := s.deps.Documents.Snapshot(ctx)
+	if err != nil {
+		return nil, s.readProblem("reading what is served", err)
+	}
+	defer served.Close()
+	q.Served = func(documentID string, rev rag.Revision) bool {
+		now, ok := served.Served(documentID)
+		return ok && now == rev
+	}
 	hits, err := s.deps.Searcher.Search(ctx, q)
-	if fault := served.fault(); fault != nil {
+	if fault := served.Err(); fault != nil {
 		return nil, s.readProblem("reading what is served", fault)
 	}
 	if err != nil {
@@ -140,45 +147,6 @@ func (s *Server) fresh(ctx context.Context) *Problem {
 	}
 	return problem(kindStaleView, "the view lags behind by %s, above the limit of %s", lag.Round(time.Millisecond), s.cfg.ViewLag).
 		over("view_lag_seconds", int64(s.cfg.ViewLag.Seconds())).after(s.cfg.ViewLag)
-}
-
-// servedRevisions says which revision of a document is served. It fixes the answer when it is first asked, so that one
-// search never mixes two versions of a document.
-type servedRevisions struct {
-	ctx       context.Context
-	documents Documents
-
-	mu    sync.Mutex
-	known map[string]rag.Revision // the zero Revision: nothing is served
-	err   error
-}
-
-func (v *servedRevisions) is(documentID string, rev rag.Revision) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.err != nil {
-		return false
-	}
-	served, ok := v.known[documentID]
-	if !ok {
-		row, err := v.documents.Get(v.ctx, documentID)
-		if err != nil {
-			v.err = err
-			return false
-		}
-		if row != nil && row.Served.Count > 0 {
-			served = row.Served.Revision
-		}
-		v.known[documentID] = served
-	}
-	return served == rev && served.Version != 0
-}
-
-// fault is the first error of the view, if there was one: the answer would lack what it hid.
-func (v *servedRevisions) fault() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.err
 }
 
 // boundParents leaves the text of their parents to the first hits, as far as there is room: each hit has the whole parent, which

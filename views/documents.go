@@ -118,6 +118,7 @@ type documentIndex struct {
 	mu       sync.RWMutex
 	byID     map[string]*documentEntry
 	byStatus map[rag.Status]*btree.BTreeG[*documentEntry]
+	history  servedHistory
 }
 
 type documentEntry struct {
@@ -143,6 +144,7 @@ func (x *documentIndex) put(partition int32, key string, row *ledger.DocumentRow
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.changes(key, e)
 	x.drop(key)
 	x.byID[key] = e
 	if e.status != "" {
@@ -154,6 +156,20 @@ func (x *documentIndex) put(partition int32, key string, row *ledger.DocumentRow
 		t.Set(e)
 	}
 	return []string{key}
+}
+
+// changes notes for open snapshots that a document becomes another, or none; the caller holds the lock.
+func (x *documentIndex) changes(key string, next *documentEntry) {
+	var was, is documentEntry
+	if e := x.byID[key]; e != nil {
+		was = *e
+	}
+	if next != nil {
+		is = *next
+	}
+	if was.serves != is.serves || was.served != is.served {
+		x.history.changed(key, was.served, was.serves)
+	}
 }
 
 // drop forgets a document; the caller holds the lock.
@@ -172,6 +188,7 @@ func (x *documentIndex) remove(key string, gone func() bool) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if gone() {
+		x.changes(key, nil)
 		x.drop(key)
 	}
 	return []string{key}
@@ -180,6 +197,7 @@ func (x *documentIndex) remove(key string, gone func() bool) []string {
 func (x *documentIndex) reset(partition int32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.history.resets++
 	for key, e := range x.byID {
 		if e.partition == partition {
 			x.drop(key)
@@ -236,6 +254,19 @@ func (x *documentIndex) counts() map[rag.Status]int64 {
 func (x *documentIndex) served(id string) (rag.Revision, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	e := x.byID[id]
+	if e == nil || !e.serves {
+		return rag.Revision{}, false
+	}
+	return e.served, true
+}
+
+func (x *documentIndex) servedAt(s *Snapshot, id string) (rag.Revision, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if was, changed := x.history.at(s, id); changed {
+		return was.served, was.serves
+	}
 	e := x.byID[id]
 	if e == nil || !e.serves {
 		return rag.Revision{}, false

@@ -3,6 +3,7 @@ package apitest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -98,6 +99,37 @@ func (d *Documents) Get(_ context.Context, id string) (*ledger.DocumentRow, erro
 	defer d.mu.Unlock()
 	return d.rows[id], d.Err
 }
+
+// Snapshot fixes what is served now.
+func (d *Documents) Snapshot(context.Context) (api.Snapshot, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return snapshot{d, maps.Clone(d.rows)}, d.Err
+}
+
+type snapshot struct {
+	*Documents
+	then map[string]*ledger.DocumentRow
+}
+
+// Served is what the rows of then said.
+func (s snapshot) Served(id string) (rag.Revision, bool) {
+	row := s.then[id]
+	if row == nil || row.Served.Count == 0 {
+		return rag.Revision{}, false
+	}
+	return row.Served.Revision, true
+}
+
+// Err is that of the documents now.
+func (s snapshot) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Documents.Err
+}
+
+// Close does nothing.
+func (snapshot) Close() {}
 
 // List lists rows as api.DocumentLister says.
 func (d *Documents) List(_ context.Context, q api.DocumentQuery) ([]api.DocumentEntry, error) {

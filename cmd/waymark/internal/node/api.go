@@ -31,7 +31,7 @@ func (n *Node) startAPI(ctx context.Context) error {
 	n.onClose("the API's producer", func(context.Context) error { return producer.Close() })
 	pub := publisher{producer: producer, topics: pipeline.Topics(n.topics, fault.Now), epoch: n.cfg.Kafka.Epoch, blobs: n.parts.blobs, refuse: n.refusal}
 	deps := api.Dependencies{
-		Publisher: pub, Documents: n.views.documents, DocumentLister: documentLister{n.views.documents}, Messages: messages{n.views.messages}, Letters: n.views.letters,
+		Publisher: pub, Documents: documents{n.views.documents}, DocumentLister: documentLister{n.views.documents}, Messages: messages{n.views.messages}, Letters: n.views.letters,
 		LetterLister: letters{n.views.letters}, Payloads: letters{n.views.letters}, Commander: pub, Searcher: n.parts.store, Embedder: queryEmbedder{n.parts.embedder},
 		Readiness: n, Freshness: n.views.documents, Stats: n, Gatherer: gatherer{n}, Registerer: n.registry, Logger: n.log.With("part", "api"),
 	}

@@ -67,6 +67,23 @@ func (v *nodeViews) behind(ctx context.Context, limit time.Duration) error {
 	return fmt.Errorf("the view of the documents is %s behind the log, or Kafka does not say", lag.Round(time.Second))
 }
 
+// documents reads rows and what is served in the API's terms.
+type documents struct{ v *views.Documents }
+
+// Get returns the row of a document.
+func (d documents) Get(ctx context.Context, id string) (*ledger.DocumentRow, error) {
+	return d.v.Get(ctx, id)
+}
+
+// Snapshot fixes what is served now.
+func (d documents) Snapshot(context.Context) (api.Snapshot, error) {
+	s, err := d.v.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // documentLister lists documents in the API's terms.
 type documentLister struct{ v *views.Documents }
 
