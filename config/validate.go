@@ -29,6 +29,7 @@ const (
 	maxDocument    = 1 << 30
 	maxBackoff     = time.Hour
 	maxDelay       = 24 * time.Hour
+	leastSearch    = time.Second // what view_lag leaves of removal_delay is the time of a search
 	maxWriters     = 64
 )
 
@@ -232,9 +233,9 @@ func (c *Config) checkDelivery(r *report) {
 	}
 	lasting(r, "delivery.removal_delay", d.RemovalDelay, time.Second, maxDelay)
 	lasting(r, "delivery.view_lag", d.ViewLag, 100*time.Millisecond, maxDelay)
-	if d.RemovalDelay <= d.ViewLag {
+	if d.RemovalDelay < d.ViewLag+leastSearch {
 		r.addFirst([]string{"delivery.removal_delay", "delivery.view_lag"},
-			"removal_delay (%s) must be longer than view_lag (%s), or readers could miss chunks",
+			"removal_delay (%s) must be longer than view_lag (%s) by 1s at least, the time that a search has, or readers could miss chunks",
 			formatDuration(d.RemovalDelay), formatDuration(d.ViewLag))
 	}
 }

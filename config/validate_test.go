@@ -76,7 +76,7 @@ func TestContradictionsAndRequirements(t *testing.T) {
 		{"at-most-once", up, "delivery.contract=at-most-once", "--delivery.contract: the document pipeline loses nothing and so refuses at-most-once; it is for stages of your own"},
 		{"exactly-once", up, "delivery.contract=exactly-once", "--delivery.contract: exactly-once is not yet available; this release has at-least-once"},
 		{"backoff upside down", up, "delivery.backoff.initial=2m", "--delivery.backoff.initial: max (1m) is below initial (2m)"},
-		{"removal before the view lag", up, "delivery.view_lag=30s", "--delivery.view_lag: removal_delay (30s) must be longer than view_lag (30s), or readers could miss chunks"},
+		{"removal before the view lag", up, "delivery.view_lag=30s", "--delivery.view_lag: removal_delay (30s) must be longer than view_lag (30s) by 1s at least, the time that a search has, or readers could miss chunks"},
 		{"overlap below zero", up, "splitting.overlap=-1", "--splitting.overlap: -1 is below 0"},
 		{"blobs of a folder", run("api"), cluster + " blobs.url=file:///srv/blobs store.path=s", ""},
 		{"blobs of a bucket", run("chunker"), cluster + " blobs.url=s3://bucket?region=eu-central-1", ""},

@@ -25,8 +25,7 @@ type gate struct {
 	last     int64 // last offset delivered; -1 before the first
 	maxCount int
 	maxBytes int
-	count    int          // records delivered
-	until    int64        // end when the first record came
+	until    int64        // end when the first record came; 0 before it
 	end      func() int64 // the offset behind the last record of the log, as far as this client knows
 }
 
@@ -75,12 +74,11 @@ func (g *gate) deliver(m *sarama.ConsumerMessage) bool {
 	if g.closed {
 		return false
 	}
-	if g.count == 0 {
+	if g.until == 0 {
 		g.until = max(g.end(), m.Offset+1)
 	}
-	// Who had the partition before was bounded as this claim is, and saw no record that came after the claim.
-	g.queue = append(g.queue, gateEntry{record: m, offset: m.Offset, size: size, again: g.count < g.maxCount && m.Offset < g.until})
-	g.count++
+	// How far an owner before this claim has come nobody knows: what it had committed may be far behind what it had done.
+	g.queue = append(g.queue, gateEntry{record: m, offset: m.Offset, size: size, again: m.Offset < g.until})
 	g.bytes += size
 	g.last = m.Offset
 	return true

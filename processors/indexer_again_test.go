@@ -31,7 +31,7 @@ func TestWhatADeadProcessHadBegunIsRepaired(t *testing.T) {
 	b := redelivered(vector(s, 0, 4), vector(s, 1, 4), vector(s, 2, 4))
 	res := w.HandleBatch(t.Context(), b)
 	want(t, res.Outputs, "receipt doc/m1@4.0 [{0 3}]")
-	if n := w.store.Stats().Repaired; n != 2 { // one was whole, and readers may see it
+	if n := w.store.Stats().Repaired; n != 1 { // one was whole, and readers may see it; one was never begun
 		t.Errorf("%d objects were repaired", n)
 	}
 	missing, err := w.store.Missing(t.Context(), w.store.Objects())
@@ -76,13 +76,33 @@ func TestLateChunksOfADeadGenerationLeaveTheReplayAlone(t *testing.T) {
 	}
 }
 
-// The process that comes back to a store that is away waits for it, like every other.
-func TestAStoreThatIsAwayIsLookedAtAgainLater(t *testing.T) {
+// While the store does not say what it has, the batch waits, and tells so: given up, the message would come again as one that
+// nobody has begun.
+func TestAStoreThatDoesNotSayWhatIsTornIsAskedAgain(t *testing.T) {
 	w, s := newTearing(), subject("doc", "m1", 4)
-	w.store.SetAway(true)
-	res := w.HandleBatch(t.Context(), redelivered(vector(s, 0, 2), vector(s, 1, 2)))
-	if len(res.Outputs) != 0 || stage.ClassOf(res.Errors[0]) != stage.ClassOutage || stage.ClassOf(res.Errors[1]) != stage.ClassOutage {
-		t.Errorf("%+v", res)
+	w.write(t, nil, vector(s, 0, 1))
+	w.store.LoseVectors(rag.ChunkID("tenant", "doc", s.Revision, 0).String())
+	w.Sink.(*forgetful).deaf = 5
+	b := redelivered(vector(s, 0, 1))
+	held := 0
+	b.Held = func(string, error) { held++ }
+	res := w.HandleBatch(t.Context(), b)
+	want(t, res.Outputs, "receipt doc/m1@4.0 [{0 1}]")
+	if w.store.Stats().Repaired != 1 || held != 3 || len(w.waits) != 5 {
+		t.Errorf("%d repaired, held %d times, waits %v", w.store.Stats().Repaired, held, w.waits)
+	}
+}
+
+// Of two records of a chunk the last is written; it is repaired if either may have been begun.
+func TestATornChunkThatCameTwiceIsRepaired(t *testing.T) {
+	w, s := newTearing(), subject("doc", "m1", 4)
+	w.write(t, nil, vector(s, 0, 1))
+	w.store.LoseVectors(rag.ChunkID("tenant", "doc", s.Revision, 0).String())
+	b := redelivered(vector(s, 0, 1), vector(s, 0, 1))
+	b.Messages[1].Redelivered = false
+	want(t, w.HandleBatch(t.Context(), b).Outputs, "receipt doc/m1@4.0 [{0 1}]")
+	if missing, err := w.store.Missing(t.Context(), w.store.Objects()); err != nil || len(missing) > 0 {
+		t.Errorf("not found: %v, %v", missing, err)
 	}
 }
 

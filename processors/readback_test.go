@@ -26,6 +26,7 @@ type forgetful struct {
 	looks       atomic.Int32
 	written     func(id string) // nil, or called for each object that is written
 	refuses     string          // the id of an object that is not written
+	deaf        int             // how many looks for torn objects fail
 }
 
 func (f *forgetful) Upsert(ctx context.Context, objects []sinks.Object, repair map[int]bool) []sinks.Result {
@@ -40,6 +41,19 @@ func (f *forgetful) Upsert(ctx context.Context, objects []sinks.Object, repair m
 		}
 	}
 	return results
+}
+
+// Torn is what the store has and does not find.
+func (f *forgetful) Torn(ctx context.Context, objects []sinks.Object) ([]int, error) {
+	if f.deaf > 0 {
+		f.deaf--
+		return nil, errDied
+	}
+	missing, err := f.Missing(ctx, objects)
+	all := f.Objects()
+	return slices.DeleteFunc(missing, func(i int) bool {
+		return !slices.ContainsFunc(all, func(o sinks.Object) bool { return o.ID == objects[i].ID })
+	}), err
 }
 
 func (f *forgetful) Interrupted(context.Context) error {

@@ -23,17 +23,10 @@ func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, led
 	for i := range b.Messages {
 		w.todo = append(w.todo, i)
 	}
-	if err := w.lookAgain(ctx); err != nil {
-		for _, i := range w.todo {
-			w.errors[i] = stage.Outage(DependencyStore, sinks.RetryAfter(err), err)
-		}
-		w.todo = nil
-	}
+	w.lookAgain(ctx)
 	for len(w.todo) > 0 {
 		if !b.Valid() {
-			for _, i := range w.todo {
-				w.errors[i] = stage.Outage("partition", 0, errLost)
-			}
+			w.giveUp(errLost)
 			break
 		}
 		if !w.round(ctx) {
@@ -44,29 +37,57 @@ func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, led
 }
 
 // lookAgain looks for what a process before this one may have begun to write. A store that lost the client of a batch can hold
-// an object without its vector, and calls the same object unchanged: what is not found is repaired. What is found stays, since
-// it may be confirmed already, by a record that the row does not know yet, and be seen by readers.
-func (w *batchWrite) lookAgain(ctx context.Context) error {
+// an object without its vector, and calls the same object unchanged: what is torn is repaired. What is whole stays, since it may
+// be confirmed already, by a record that the row does not know yet, and be seen by readers. It looks until the store answers: given
+// up, the message would come again as one that nobody has begun.
+func (w *batchWrite) lookAgain(ctx context.Context) {
 	store, tears := w.x.Sink.(sinks.Forgetful)
 	if !tears {
-		return nil
+		return
 	}
 	objects, _ := w.prepare()
 	var begun []sinks.Object
-	var indexes []int
 	for j, i := range w.todo {
 		if w.b.Messages[i].Redelivered {
-			begun, indexes = append(begun, objects[j]), append(indexes, i)
+			begun = append(begun, objects[j])
 		}
 	}
 	if len(begun) == 0 {
-		return nil
+		return
 	}
-	missing, err := store.Missing(ctx, begun)
-	for _, j := range missing {
-		w.repair[indexes[j]] = true
+	for w.b.Valid() {
+		torn, err := store.Torn(ctx, begun)
+		if err == nil {
+			for _, j := range torn {
+				w.repairAll(objects, begun[j].ID)
+			}
+			w.rounds = 0
+			return
+		}
+		w.held(fmt.Errorf("looking for %d objects that may be torn: %w", len(begun), err))
+		select {
+		case <-w.x.After(w.x.Settle):
+		case <-ctx.Done():
+			w.giveUp(ctx.Err())
+			return
+		}
 	}
-	return err
+	w.giveUp(errLost)
+}
+
+// repairAll marks all messages of an object: the last of them is written.
+func (w *batchWrite) repairAll(objects []sinks.Object, id string) {
+	for j, i := range w.todo {
+		w.repair[i] = w.repair[i] || objects[j].ID == id
+	}
+}
+
+// giveUp leaves everything to whoever has the partition next.
+func (w *batchWrite) giveUp(why error) {
+	for _, i := range w.todo {
+		w.errors[i] = stage.Outage("partition", 0, why)
+	}
+	w.todo = nil
 }
 
 // batchWrite is the state of one batch on its way into the store.
@@ -108,7 +129,7 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	if len(ambiguous) == 0 {
 		return false
 	}
-	w.held(why)
+	w.held(fmt.Errorf("%d writes are ambiguous after %d rounds of repair: %w", len(w.todo), w.rounds+1, why))
 	select { // until the first attempt cannot be running any more
 	case <-w.x.After(w.x.Settle):
 		return true
@@ -158,10 +179,10 @@ var errFault = errors.New("a fault of the test build")
 // do its work. The writes are repaired for as long as it takes: given up they would be forgotten, and with them the repair.
 const ambiguousRounds = 3
 
-// held says that writes stay ambiguous.
+// held says that writes stay ambiguous, or that the store does not say what it has.
 func (w *batchWrite) held(why error) {
 	if w.rounds++; w.rounds >= ambiguousRounds && w.b.Held != nil {
-		w.b.Held(DependencyStore, fmt.Errorf("%d writes are ambiguous after %d rounds of repair: %w", len(w.todo), w.rounds, why))
+		w.b.Held(DependencyStore, why)
 	}
 }
 

@@ -11,4 +11,7 @@ type Forgetful interface {
 	// server that cannot be reached or has just started. nil: nothing happened. A server that is only slow is not
 	// interrupted. It is called about once a second, and takes no longer than a few.
 	Interrupted(ctx context.Context) error
+	// Torn returns the indexes of those objects of which the store has something that a search does not find: whoever wrote
+	// them died in the middle. What the store has nothing of is not torn.
+	Torn(ctx context.Context, objects []Object) ([]int, error)
 }

@@ -38,8 +38,8 @@ type Message[T any] struct {
 	// any of it when an operator resets offsets. Below zero if not known.
 	Committed int64
 	// Redelivered is true where an owner of the partition before this one may have begun to work on the message: what it did
-	// on the outside may be half done, and a store may take for written what is not. False on a message that nobody can have
-	// seen, and always where delivery is at most once.
+	// on the outside may be half done, and a store may take for written what is not. That is every message that stood in the log
+	// when this pod got the partition; false on later ones, and always where delivery is at most once.
 	Redelivered bool
 	// Joined holds the rows of joined tables for this key, by topic; read it with Joined. It may lag behind its owner.
 	joined map[string]any

@@ -41,6 +41,7 @@ type fake struct {
 	deleted       []time.Time
 	finds         bool // searches find whatever was written
 	count         int  // how many objects it says that it holds
+	refuses       bool // deletions by key are answered with an error
 }
 
 func newFake() *fake { return &fake{version: "1.35.2", classes: make(map[string]*models.Class)} }
@@ -106,6 +107,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, map[string]any{"results": map[string]int{"limit": 10000}})
 	case strings.HasPrefix(r.URL.Path, "/v1/objects/") && r.Method == http.MethodDelete:
 		f.deleted = append(f.deleted, time.Now())
+		if f.refuses {
+			http.Error(w, "{}", http.StatusInternalServerError)
+			return
+		}
 		w.WriteHeader(http.StatusNotFound) // nothing is there
 	case r.URL.Path == "/v1/graphql" && bytes.Contains(body, []byte("Aggregate")):
 		counts := map[string]any{}

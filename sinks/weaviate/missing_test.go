@@ -2,6 +2,7 @@ package weaviate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,5 +56,53 @@ func TestAnObjectWithoutLinksIsMissing(t *testing.T) {
 		if got, err := s.Missing(t.Context(), written); err != nil || len(got) != missing {
 			t.Errorf("found alone in a store of %d: missing are %v, %v", count, got, err)
 		}
+	}
+}
+
+// The first object that is whole is found alone, and is not repaired for that: it would be for ever.
+func TestTheFirstWholeObjectNeedsNoOthers(t *testing.T) {
+	f := newFake()
+	f.finds, f.count = true, 100
+	s := openFake(t, f, Options{})
+	if r := s.Upsert(t.Context(), objects(1), map[int]bool{0: true}); r[0].Outcome != sinks.Done {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// Of several records of an object the last is written, and repaired if any of them is to be.
+func TestARepairIsNotLostToALaterRecord(t *testing.T) {
+	f := newFake()
+	f.finds = true
+	s := openFake(t, f, Options{})
+	o := objects(1)[0]
+	for _, r := range s.Upsert(t.Context(), []sinks.Object{o, o}, map[int]bool{0: true}) {
+		if r.Outcome != sinks.Done {
+			t.Errorf("%+v", r)
+		}
+	}
+	if deleted, written := f.seen(); len(deleted) != 1 || len(written) != 1 || len(written[0]) != 1 {
+		t.Errorf("deleted at %v, written %d times", deleted, len(written))
+	}
+}
+
+// A server that does not answer is not asked to delete every object before that is said.
+func TestDeletionsEndWithTheFirstThatFails(t *testing.T) {
+	f := newFake()
+	f.refuses = true
+	s := openFake(t, f, Options{})
+	var ids []string
+	for _, o := range objects(100) {
+		ids = append(ids, o.ID)
+	}
+	if err := s.deleteIDs(t.Context(), ids); err == nil {
+		t.Error("no error")
+	}
+	if deleted, _ := f.seen(); len(deleted) == 0 || len(deleted) > 2*deleters {
+		t.Errorf("%d deletions were tried", len(deleted))
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.deleteIDs(ended, ids); !errors.Is(err, context.Canceled) || classify(err).suspect {
+		t.Errorf("what was not sent: %v, %+v", err, classify(err))
 	}
 }

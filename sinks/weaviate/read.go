@@ -27,10 +27,48 @@ const (
 // the vector index has is asked for by filters and by a word too: a server that was killed loses the ends of its indexes
 // one by one.
 func (s *Store) Missing(ctx context.Context, objects []sinks.Object) ([]int, error) {
+	return s.missing(ctx, objects, true)
+}
+
+// Torn implements sinks.Forgetful. The server has the properties of an object before its vector, so that one whose writing
+// was cut short is found by its id.
+func (s *Store) Torn(ctx context.Context, objects []sinks.Object) ([]int, error) {
+	var there []sinks.Object
+	var indexes, none []int
+	for batch := range slices.Chunk(s.validIndexes(objects, &none), maxBatch) {
+		ids := make([]string, len(batch))
+		for n, i := range batch {
+			ids[n] = objects[i].ID
+		}
+		g := s.get("_additional {id}", len(ids))
+		g.where(conditionIDs(ids))
+		answer, err := s.ask(ctx, g)
+		if err != nil {
+			return nil, fmt.Errorf("look for objects: %w", err)
+		}
+		for _, i := range batch {
+			if slices.ContainsFunc(answer, func(f found) bool { return f.id == objects[i].ID }) {
+				there, indexes = append(there, objects[i]), append(indexes, i)
+			}
+		}
+	}
+	if len(there) == 0 {
+		return nil, nil
+	}
+	missing, err := s.Missing(ctx, there)
+	torn := make([]int, len(missing))
+	for n, j := range missing {
+		torn[n] = indexes[j]
+	}
+	return torn, err
+}
+
+// missing are the objects that are not found. Where others are in the index, one that is found alone does not count as found.
+func (s *Store) missing(ctx context.Context, objects []sinks.Object, others bool) ([]int, error) {
 	var missing, crowded, near, alone []int
 	err := s.nearest(ctx, objects, s.validIndexes(objects, &missing), neighbours, false, func(i int, answer []found) {
 		switch {
-		case holds(answer, objects[i].ID) && len(answer) == 1:
+		case others && holds(answer, objects[i].ID) && len(answer) == 1:
 			alone = append(alone, i)
 		case holds(answer, objects[i].ID):
 			near = append(near, i)

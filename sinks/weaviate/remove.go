@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/weaviate/weaviate-go-client/v4/weaviate/filters"
@@ -38,15 +39,32 @@ const deleters = 4
 func (s *Store) deleteIDs(ctx context.Context, ids []string) error {
 	var deleting errgroup.Group
 	deleting.SetLimit(deleters)
+	var mu sync.Mutex
+	var worst error // of those that ran at once: one that leaves something open before others
 	for _, id := range ids {
-		deleting.Go(func() error { return s.deleteID(ctx, id) })
+		deleting.Go(func() error {
+			mu.Lock()
+			over := worst != nil
+			mu.Unlock()
+			if over {
+				return nil
+			}
+			err := s.deleteID(ctx, id)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && (worst == nil || classify(err).suspect && !classify(worst).suspect) {
+				worst = err
+			}
+			return nil
+		})
 	}
-	return deleting.Wait()
+	_ = deleting.Wait() // they return none
+	return worst
 }
 
 func (s *Store) deleteID(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	ctx, cancel := s.request(ctx)
 	defer cancel()

@@ -24,7 +24,8 @@ const (
 // ended), are deleted, inserted and looked for by vector. ctx is looked at between requests only.
 func (s *Store) Upsert(ctx context.Context, objects []sinks.Object, repair map[int]bool) []sinks.Result {
 	results := make([]sinks.Result, len(objects))
-	last := make(map[string]int) // of several objects with one id, the last is written
+	last := make(map[string]int)   // of several objects with one id, the last is written
+	again := make(map[string]bool) // and repaired, if any of them is to be
 	var valid []int
 	for i := range objects {
 		if err := sinks.Validate(objects[i], s.options.Dimensions); err != nil {
@@ -32,13 +33,14 @@ func (s *Store) Upsert(ctx context.Context, objects []sinks.Object, repair map[i
 			continue
 		}
 		last[objects[i].ID] = i
+		again[objects[i].ID] = again[objects[i].ID] || repair[i]
 		valid = append(valid, i)
 	}
 	var plain, suspect []int
 	for _, i := range valid {
 		switch {
 		case last[objects[i].ID] != i:
-		case repair[i] || s.suspects.has(objects[i].ID):
+		case again[objects[i].ID] || s.suspects.has(objects[i].ID):
 			suspect = append(suspect, i)
 		default:
 			plain = append(plain, i)
@@ -235,7 +237,7 @@ func (w *upsert) verify(ctx context.Context, indexes []int, lost verdict, what s
 			objects = append(objects, w.objects[i])
 		}
 	}
-	missing, err := w.store.Missing(ctx, objects)
+	missing, err := w.store.missing(ctx, objects, false) // it may be the first that is whole
 	if err != nil {
 		w.fail(done, lost, fmt.Errorf("verify: %w", err))
 		return
