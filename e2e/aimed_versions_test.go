@@ -133,7 +133,8 @@ func readTroublesome(r *kgo.Record) checker.Meaning {
 // An indexer is stopped with chunks of a version in hand, which dies meanwhile, is replayed and served. When the indexer goes
 // on it writes chunks of the generation that died: they leave the replayed ones alone, and go.
 func TestLateChunksOfADeadGeneration(t *testing.T) {
-	w := newWorld(t, worldOptions{seed: 64, partitions: 1, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1"}})
+	// The indexer goes on before what it had is removed: the removal is what its chunks must go with.
+	w := newWorld(t, worldOptions{seed: 64, partitions: 1, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1", "WAYMARK_DELIVERY_REMOVAL_DELAY=10s"}})
 	w.start("api", "api")
 	w.start("others", without("indexer")...)
 	first := w.start("first", "indexer")
