@@ -254,11 +254,7 @@ func (x *documentIndex) counts() map[rag.Status]int64 {
 func (x *documentIndex) served(id string) (rag.Revision, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	e := x.byID[id]
-	if e == nil || !e.serves {
-		return rag.Revision{}, false
-	}
-	return e.served, true
+	return x.now(id)
 }
 
 func (x *documentIndex) servedAt(s *Snapshot, id string) (rag.Revision, bool) {
@@ -267,9 +263,26 @@ func (x *documentIndex) servedAt(s *Snapshot, id string) (rag.Revision, bool) {
 	if was, changed := x.history.at(s, id); changed {
 		return was.served, was.serves
 	}
+	return x.now(id)
+}
+
+// now is what a document serves; the caller holds the lock.
+func (x *documentIndex) now(id string) (rag.Revision, bool) {
 	e := x.byID[id]
 	if e == nil || !e.serves {
 		return rag.Revision{}, false
 	}
 	return e.served, true
+}
+
+func (x *documentIndex) open(s *Snapshot) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.history.begin(s)
+}
+
+func (x *documentIndex) close(s *Snapshot) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.history.end(s)
 }

@@ -1,10 +1,6 @@
 package views
 
-import (
-	"sync"
-
-	"github.com/waymarkhq/waymark/rag"
-)
+import "github.com/waymarkhq/waymark/rag"
 
 // Snapshot is what the documents serve at one moment. A search that begins after that moment finds all chunks of what it says:
 // a revision that becomes served while a search runs may have been found in part only. It must be closed, and may be used by
@@ -21,7 +17,7 @@ func (d *Documents) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s := &Snapshot{documents: d}
-	d.index.history.begin(&d.index.mu, s)
+	d.index.open(s)
 	if err := d.Ready(); err != nil { // it may have been built anew meanwhile
 		s.Close()
 		return nil, err
@@ -45,12 +41,7 @@ func (s *Snapshot) Err() error {
 }
 
 // Close lets go of what the snapshot keeps. It may be called more than once.
-func (s *Snapshot) Close() {
-	x := s.documents.index
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.history.end(s)
-}
+func (s *Snapshot) Close() { s.documents.index.close(s) }
 
 // servedHistory keeps what was served before each change, for as long as a snapshot from before it is open. It is guarded by
 // the lock of its index.
@@ -73,9 +64,7 @@ type changeOf struct {
 	document string
 }
 
-func (h *servedHistory) begin(mu *sync.RWMutex, s *Snapshot) {
-	mu.Lock()
-	defer mu.Unlock()
+func (h *servedHistory) begin(s *Snapshot) {
 	if h.open == nil {
 		h.open, h.before = map[*Snapshot]struct{}{}, map[string][]servedBefore{}
 	}

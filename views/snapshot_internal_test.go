@@ -41,7 +41,7 @@ func TestSnapshotsSayWhatWasServedThen(t *testing.T) {
 			},
 			"open": func(*rapid.T) {
 				s := &Snapshot{documents: d}
-				x.history.begin(&x.mu, s)
+				x.open(s)
 				then := map[string]rag.Revision{}
 				for id, rev := range now {
 					then[id] = rev

@@ -68,16 +68,11 @@ func (v *nodeViews) behind(ctx context.Context, limit time.Duration) error {
 }
 
 // documents reads rows and what is served in the API's terms.
-type documents struct{ v *views.Documents }
-
-// Get returns the row of a document.
-func (d documents) Get(ctx context.Context, id string) (*ledger.DocumentRow, error) {
-	return d.v.Get(ctx, id)
-}
+type documents struct{ *views.Documents }
 
 // Snapshot fixes what is served now.
 func (d documents) Snapshot(context.Context) (api.Snapshot, error) {
-	s, err := d.v.Snapshot()
+	s, err := d.Documents.Snapshot()
 	if err != nil {
 		return nil, err
 	}
