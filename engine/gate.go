@@ -94,22 +94,15 @@ func (g *gate) close() {
 	g.room.Broadcast()
 }
 
-// record returns the raw record in flight at the offset, nil if there is none.
-func (g *gate) record(offset int64) *sarama.ConsumerMessage {
+// record returns the raw record in flight at the offset, nil if there is none, and whether an owner before this claim may have
+// had it in flight too.
+func (g *gate) record(offset int64) (m *sarama.ConsumerMessage, again bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := g.find(offset); i >= 0 {
-		return g.queue[i].record
+		return g.queue[i].record, g.queue[i].again
 	}
-	return nil
-}
-
-// again tells of a record in flight, by its offset, whether an owner before this claim may have had it in flight too.
-func (g *gate) again(offset int64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := g.find(offset)
-	return i >= 0 && g.queue[i].again
+	return nil, false
 }
 
 // finish marks the record at the offset done and calls advance with the next offset to commit if the contiguous prefix

@@ -191,13 +191,13 @@ func (r *runner) receive(in *input) goka.ProcessCallback {
 		done := gctx.DeferCommit()
 		s, p := r.owned(gctx.Partition())
 		g := s.gate(claim)
-		record := g.record(gctx.Offset())
+		record, again := g.record(gctx.Offset())
 		if p == nil || p.failed.Load() || record == nil || !s.alive() {
 			g.abandon(gctx.Offset())
 			done(nil)
 			return
 		}
-		raw := rawMessage{record: toRecord(record), committed: g.committed(), again: r.group.delivery != stage.AtMostOnce && g.again(gctx.Offset())}
+		raw := rawMessage{record: toRecord(record), committed: g.committed(), again: again && r.group.delivery != stage.AtMostOnce}
 		if len(r.group.joins) > 0 {
 			raw.joined = r.joined(gctx)
 		}
