@@ -26,7 +26,7 @@ func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, led
 	w.lookAgain(ctx)
 	for len(w.todo) > 0 {
 		if !b.Valid() {
-			w.giveUp(errLost)
+			w.giveUp("partition", errLost)
 			break
 		}
 		if !w.round(ctx) {
@@ -47,9 +47,10 @@ func (w *batchWrite) lookAgain(ctx context.Context) {
 	}
 	objects, _ := w.prepare()
 	var begun []sinks.Object
+	var indexes []int
 	for j, i := range w.todo {
 		if w.b.Messages[i].Redelivered {
-			begun = append(begun, objects[j])
+			begun, indexes = append(begun, objects[j]), append(indexes, i)
 		}
 	}
 	if len(begun) == 0 {
@@ -59,33 +60,35 @@ func (w *batchWrite) lookAgain(ctx context.Context) {
 		torn, err := store.Torn(ctx, begun)
 		if err == nil {
 			for _, j := range torn {
-				w.repairAll(objects, begun[j].ID)
+				w.repair[indexes[j]] = true
 			}
 			w.rounds = 0
 			return
 		}
-		w.held(fmt.Errorf("looking for %d objects that may be torn: %w", len(begun), err))
-		select {
-		case <-w.x.After(w.x.Settle):
-		case <-ctx.Done():
-			w.giveUp(ctx.Err())
+		if !w.settles(ctx, fmt.Errorf("looking for %d objects that may be torn: %w", len(begun), err)) {
 			return
 		}
 	}
-	w.giveUp(errLost)
+	w.giveUp("partition", errLost)
 }
 
-// repairAll marks all messages of an object: the last of them is written.
-func (w *batchWrite) repairAll(objects []sinks.Object, id string) {
-	for j, i := range w.todo {
-		w.repair[i] = w.repair[i] || objects[j].ID == id
+// settles waits until what was asked of the store cannot be running any more, and tells why it waits; false where the time
+// is up.
+func (w *batchWrite) settles(ctx context.Context, why error) bool {
+	w.held(why)
+	select {
+	case <-w.x.After(w.x.Settle):
+		return true
+	case <-ctx.Done():
+		w.giveUp(DependencyStore, ctx.Err())
+		return false
 	}
 }
 
 // giveUp leaves everything to whoever has the partition next.
-func (w *batchWrite) giveUp(why error) {
+func (w *batchWrite) giveUp(dependency string, why error) {
 	for _, i := range w.todo {
-		w.errors[i] = stage.Outage("partition", 0, why)
+		w.errors[i] = stage.Outage(dependency, 0, why)
 	}
 	w.todo = nil
 }
@@ -129,16 +132,7 @@ func (w *batchWrite) round(ctx context.Context) bool {
 	if len(ambiguous) == 0 {
 		return false
 	}
-	w.held(fmt.Errorf("%d writes are ambiguous after %d rounds of repair: %w", len(w.todo), w.rounds+1, why))
-	select { // until the first attempt cannot be running any more
-	case <-w.x.After(w.x.Settle):
-		return true
-	case <-ctx.Done():
-		for _, i := range ambiguous {
-			w.errors[i] = stage.Outage(DependencyStore, 0, ctx.Err())
-		}
-		return false
-	}
+	return w.settles(ctx, fmt.Errorf("%d writes are ambiguous after %d rounds of repair: %w", len(w.todo), w.rounds+1, why))
 }
 
 // ownedContext has ended, for who asks, once the partition is lost. A process that was stopped is told of that by nobody before

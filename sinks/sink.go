@@ -49,7 +49,8 @@ type Result struct {
 type Sink interface {
 	// Upsert writes objects and returns one result per object, in order. It checks ids, dimensions and finiteness itself
 	// before it sends (Rejected). It never returns fewer results than objects. Objects whose last outcome was ambiguous
-	// are named in repair (by index) and are deleted before they are inserted.
+	// are named in repair (by index) and are deleted before they are inserted; of several with one id it is enough that one is
+	// named.
 	Upsert(ctx context.Context, objects []Object, repair map[int]bool) []Result
 	// Remove deletes chunks of a document: those of exactly r.Revision, or of every lower revision. Removing what is not
 	// there is Done.

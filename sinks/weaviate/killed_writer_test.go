@@ -3,7 +3,6 @@ package weaviate
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -92,9 +91,7 @@ func killed(s *Store, objects []sinks.Object, after time.Duration) {
 	for i := range objects {
 		encoded[i] = s.encode(&objects[i])
 	}
-	var sending sync.WaitGroup
-	sending.Go(func() { _, _ = s.grpc.send(ctx, encoded, s.options.ConsistencyLevel) }) // nobody is left to read the answer
-	sending.Wait()
+	_, _ = s.grpc.send(ctx, encoded, s.options.ConsistencyLevel) // nobody is left to read the answer
 }
 
 func (c *churn) missing(s *Store, objects []sinks.Object) []int {
