@@ -177,23 +177,15 @@ func BenchmarkTableOfMessageIDs(b *testing.B) {
 		fillChunkerTable(b, p.broker, n)
 		began := time.Now()
 		pod := p.watched("pod")
-		recovered(b, pod.health, deadline+time.Duration(n)*100*time.Microsecond)
+		within(b, deadline+time.Duration(n)*100*time.Microsecond, "the pod to recover its table", func() error {
+			code, answer, err := pod.health.try(http.MethodGet, "/readyz", nil, nil)
+			if err == nil && code != http.StatusOK {
+				err = fmt.Errorf("%d %s", code, answer)
+			}
+			return err
+		})
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-recover")
 		b.ReportMetric(residentMB(b, pod.cmd.Process.Pid), "RSS-MB")
-	}
-}
-
-// recovered waits until a process is ready, for as long as a table of the benchmark's size may take.
-func recovered(b *testing.B, health api, patience time.Duration) {
-	b.Helper()
-	for end := time.Now().Add(patience); ; pause(100 * time.Millisecond) {
-		code, answer, err := health.try(http.MethodGet, "/readyz", nil, nil)
-		if code == http.StatusOK {
-			return
-		}
-		if time.Now().After(end) {
-			b.Fatalf("not ready after %s: %d %s %v", patience, code, answer, err)
-		}
 	}
 }
 

@@ -76,14 +76,20 @@ const deadline = 90 * time.Second
 // eventually polls until done returns nil.
 func eventually(t testing.TB, what string, done func() error) {
 	t.Helper()
-	end := time.Now().Add(deadline)
+	within(t, deadline, what, done)
+}
+
+// within is eventually with a deadline of its own.
+func within(t testing.TB, patience time.Duration, what string, done func() error) {
+	t.Helper()
+	end := time.Now().Add(patience)
 	for {
 		err := done()
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s: not after %s: %v", what, deadline, err)
+			t.Fatalf("%s: not after %s: %v", what, patience, err)
 		}
 		pause(20 * time.Millisecond)
 	}
