@@ -34,25 +34,35 @@ import (
 const (
 	benchVariable     = "E2E_BENCH"       // runs the measurements of this file
 	benchDocsVariable = "BENCH_DOCUMENTS" // 1,500 unless set
-	benchWriters      = 4
-	benchBatch        = 100
+	// The first rounds warm the brokers up: their compilers take as much of the machine as the rest of a broker at first.
+	benchRoundsVariable = "BENCH_ROUNDS" // 3 unless set
+	benchPoll           = 200 * time.Millisecond
+	benchWriters        = 4
+	benchBatch          = 100
 )
 
 // needBench skips what measures and does not judge.
-func needBench(t *testing.T) (documents int) {
+func needBench(t *testing.T) (documents, rounds int) {
 	t.Helper()
 	needNative(t)
 	if os.Getenv(benchVariable) == "" {
 		t.Skipf("NOT RUN: it measures; `make bench-weaviate` sets %s", benchVariable)
 	}
-	if text := os.Getenv(benchDocsVariable); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+	return number(t, benchDocsVariable, 1500), number(t, benchRoundsVariable, 3)
+}
+
+// number is what a variable says.
+func number(t *testing.T, variable string, unset int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return unset
 	}
-	return 1500
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q", variable, text)
+	}
+	return n
 }
 
 // benchDocuments are JSON documents of one to three kilobytes: sentences of words as frequent as in a text.
@@ -123,7 +133,8 @@ func (w *weaviate) rate(t *testing.T, class string, about int, done func() (bool
 	t.Helper()
 	var began, grown time.Time
 	from, last := 0, 0
-	eventually(t, "all objects of "+class, func() error {
+	// Rarely: each look costs the store and the pipeline's API something.
+	err := poll(t.Context(), deadline, benchPoll, func() error {
 		n, err := w.count(t.Context(), class)
 		if err != nil {
 			return err
@@ -140,44 +151,72 @@ func (w *weaviate) rate(t *testing.T, class string, about int, done func() (bool
 		}
 		return err
 	})
+	if err != nil {
+		t.Fatalf("all objects of %s: %v", class, err)
+	}
 	return float64(last-from) / grown.Sub(began).Seconds(), last
 }
 
 // TestThroughputBesideABareLoop runs the same documents through a loop of sarama, the splitter, the model and the Weaviate
-// client, which keeps no state and repairs nothing, and through the pipeline in one pod. Then documents come at half of the
-// pipeline's rate, and each one's way is timed.
+// client, which keeps no state and repairs nothing, and through the pipeline in one pod, in turn. In the last round documents
+// come at half of the pipeline's rate afterwards, and each one's way is timed.
 func TestThroughputBesideABareLoop(t *testing.T) {
-	n := needBench(t)
+	n, rounds := needBench(t)
 	w := needWeaviate(t)
 	docs := benchDocuments(n)
-	bare := newBareLoop(t, w, docs)
-	bareCPU := processCPU(t, os.Getpid())
-	bareRate, bareChunks := bare.run(t)
-	bareCPU = processCPU(t, os.Getpid()) - bareCPU
+	for round := 1; round <= rounds; round++ {
+		b := benchRound{t: t, w: w, docs: docs, number: round}
+		bareRate, chunks := b.bare()
+		b.pipeline(bareRate, chunks, round == rounds)
+	}
+}
 
-	p := newPods(t, "bench")
+// benchRound is one turn of each.
+type benchRound struct {
+	t      *testing.T
+	w      *weaviate
+	docs   []article
+	number int
+}
+
+func (b benchRound) cpu(what string, of time.Duration) {
+	b.t.Logf("round %d: CPU s for 1,000 documents: %s %.2f", b.number, what, of.Seconds()/float64(len(b.docs))*1000)
+}
+
+func (b benchRound) bare() (perSecond float64, chunks int) {
+	b.t.Helper()
+	l := newBareLoop(b.t, b.w, b.docs, b.number)
+	cpu := processCPU(b.t, os.Getpid())
+	perSecond, chunks = l.run(b.t)
+	b.cpu("the bare loop (and asking for its progress)", processCPU(b.t, os.Getpid())-cpu)
+	return perSecond, chunks
+}
+
+func (b benchRound) pipeline(bareRate float64, about int, timed bool) {
+	t, name := b.t, fmt.Sprintf("bench%d", b.number)
+	t.Helper()
+	p := newPods(t, name)
 	pod := p.run("all", append([]string{"api"}, workers...)...)
 	p.waitReady()
 	// All of it counts: the first stages are done with most documents before the store has a tenth of them.
 	cpu := processCPU(t, pod.cmd.Process.Pid)
-	produceDocuments(t, "bench.documents", docs)
-	rate, chunks := w.rate(t, collection("bench"), bareChunks, func() (bool, error) {
+	produceDocuments(t, name+".documents", b.docs)
+	rate, chunks := b.w.rate(t, collection(name), about, func() (bool, error) {
 		s, err := p.api.Stats(t.Context())
-		return err == nil && int(s.Documents["indexed"]) == n, nil
+		return err == nil && int(s.Documents["indexed"]) == len(b.docs), nil
 	})
-	cpu = processCPU(t, pod.cmd.Process.Pid) - cpu
-	t.Logf("%d documents: bare loop %.0f chunks/s (%d chunks), pipeline %.0f chunks/s (%d chunks): %.2f of the bare loop; load %s",
-		n, bareRate, bareChunks, rate, chunks, rate/bareRate, loadAverage())
-
-	perDocument := float64(chunks) / float64(n)
-	p.latency(docs, rate/perDocument/2)
+	b.cpu("the pod", processCPU(t, pod.cmd.Process.Pid)-cpu)
+	t.Logf("round %d: %d documents: bare loop %.0f chunks/s (%d chunks), pipeline %.0f chunks/s (%d chunks): %.2f of the bare loop; load %s",
+		b.number, len(b.docs), bareRate, about, rate, chunks, rate/bareRate, loadAverage())
+	if timed {
+		p.latency(b.docs, rate/(float64(chunks)/float64(len(b.docs)))/2)
+	}
 	pod.signal(syscall.SIGTERM)
 	usage, ok := pod.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
 		t.Fatal("no usage")
 	}
-	t.Logf("CPU s for 1,000 documents: the bare loop %.2f (and asking for its progress), the pod %.2f; the pod has %d MB at most",
-		bareCPU.Seconds()/float64(n)*1000, cpu.Seconds()/float64(n)*1000, usage.Maxrss/1024)
+	t.Logf("round %d: the pod has %d MB at most", b.number, usage.Maxrss/1024)
 }
 
 // processCPU is the processor time that a process has used, in the kernel's ticks of 10 ms.
@@ -263,6 +302,7 @@ func loadAverage() string {
 type bareLoop struct {
 	w        *weaviate
 	class    string
+	topic    string
 	cfg      kafka.Config
 	client   *weaviateclient.Client
 	splitter split.Splitter
@@ -270,10 +310,11 @@ type bareLoop struct {
 	batches  chan []*models.Object
 }
 
-func newBareLoop(t *testing.T, w *weaviate, docs []article) *bareLoop {
+func newBareLoop(t *testing.T, w *weaviate, docs []article, round int) *bareLoop {
 	t.Helper()
-	l := &bareLoop{w: w, class: "BareLoop", cfg: kafka.Config{Brokers: suite.brokers.Addrs()}, model: builtin.New(), batches: make(chan []*models.Object)}
-	spec := kafka.TopicSpec{Name: "bare.documents", Partitions: 4, Replication: 1}
+	l := &bareLoop{w: w, class: fmt.Sprintf("BareLoop%d", round), topic: fmt.Sprintf("bare%d.documents", round),
+		cfg: kafka.Config{Brokers: suite.brokers.Addrs()}, model: builtin.New(), batches: make(chan []*models.Object)}
+	spec := kafka.TopicSpec{Name: l.topic, Partitions: 4, Replication: 1}
 	if k, ok := suite.brokers.(killable); ok && k.Nodes() >= 3 {
 		spec.Replication = 3
 	}
@@ -293,9 +334,12 @@ func newBareLoop(t *testing.T, w *weaviate, docs []article) *bareLoop {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The fields of the loop that the sink is measured against.
 	text := func(n string) *models.Property { return &models.Property{Name: n, DataType: []string{"text"}} }
+	number := func(n string) *models.Property { return &models.Property{Name: n, DataType: []string{"int"}} }
 	class := &models.Class{Class: l.class, Vectorizer: "none", VectorIndexType: "hnsw", VectorIndexConfig: map[string]any{"distance": "cosine"},
-		Properties: []*models.Property{text("documentId"), {Name: "number", DataType: []string{"int"}}, text("text")}}
+		Properties: []*models.Property{text("documentId"), number("version"), number("number"), number("count"), text("title"), text("text"),
+			{Name: "metadata", DataType: []string{"text[]"}}}}
 	if err := l.client.Schema().ClassCreator().WithClass(class).Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +352,7 @@ func (l *bareLoop) run(t *testing.T) (perSecond float64, chunks int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	group, err := sarama.NewConsumerGroup(l.cfg.Brokers, "bare", cfg)
+	group, err := sarama.NewConsumerGroup(l.cfg.Brokers, l.topic, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +372,7 @@ func (l *bareLoop) run(t *testing.T) (perSecond float64, chunks int) {
 		})
 	}
 	consuming := make(chan error, 1)
-	go func() { consuming <- group.Consume(ctx, []string{"bare.documents"}, l) }()
+	go func() { consuming <- group.Consume(ctx, []string{l.topic}, l) }()
 	last, still := -1, time.Now()
 	perSecond, chunks = l.w.rate(t, l.class, 3000, func() (bool, error) {
 		n, err := l.w.count(ctx, l.class)
@@ -413,7 +457,8 @@ func (l *bareLoop) objects(ctx context.Context, m *sarama.ConsumerMessage) ([]*m
 	out := make([]*models.Object, len(pieces))
 	for i := range pieces {
 		out[i] = &models.Object{Class: l.class, ID: strfmt.UUID(uuid.NewString()), Vector: vectors[i].Vector,
-			Properties: map[string]any{"documentId": string(m.Key), "number": i, "text": texts[i]}}
+			Properties: map[string]any{"documentId": string(m.Key), "version": m.Offset, "number": i, "count": len(pieces), "title": "", "text": texts[i],
+				"metadata": []string{}}}
 	}
 	return out, nil
 }

@@ -50,7 +50,11 @@ func startBrokers(ctx context.Context) (brokers, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := kafkalocal.New(ctx, kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users, Props: quickRetention})
+	options := kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users, Props: quickRetention}
+	if os.Getenv(benchVariable) != "" {
+		options.Measured, options.HeapMB = true, 512
+	}
+	c, err := kafkalocal.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,7 @@ func (b embeddedBroker) Start(ctx context.Context, _ int) error {
 	if err := b.launch(); err != nil {
 		return err
 	}
-	return poll(ctx, time.Minute, func() error { return dial(b.at) })
+	return poll(ctx, time.Minute, often, func() error { return dial(b.at) })
 }
 
 // needKillable gives the brokers to a test that does things to them, and sees to it that all run after it.

@@ -60,7 +60,7 @@ func TestTenThousandDocuments(t *testing.T) {
 	}
 	sending.Wait()
 	took := time.Since(began)
-	if err := poll(t.Context(), 10*time.Minute, func() error { return p.allIndexed(documents) }); err != nil {
+	if err := poll(t.Context(), 10*time.Minute, often, func() error { return p.allIndexed(documents) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range roles {
@@ -109,7 +109,7 @@ func (p *pods) ingestBatch(from, n int) {
 			p.t.Error(err)
 		}
 	}
-	err := poll(p.t.Context(), outagePatience, func() error {
+	err := poll(p.t.Context(), outagePatience, often, func() error {
 		ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.api.Base+"/v1/documents:batch", bytes.NewReader(body.Bytes()))

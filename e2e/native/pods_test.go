@@ -187,7 +187,7 @@ const outagePatience = 4 * time.Minute
 func (p *pods) submit(method, path, messageID string, body []byte) {
 	p.t.Helper()
 	began := time.Now()
-	err := poll(p.t.Context(), outagePatience, func() error {
+	err := poll(p.t.Context(), outagePatience, often, func() error {
 		status, b, err := p.try(method, path, messageID, body)
 		if err == nil && status != http.StatusAccepted {
 			err = fmt.Errorf("%d %s", status, b)

@@ -19,12 +19,15 @@ const deadline = 2 * time.Minute
 // eventually polls until done returns nil.
 func eventually(t testing.TB, what string, done func() error) {
 	t.Helper()
-	if err := poll(context.Background(), deadline, done); err != nil {
+	if err := poll(context.Background(), deadline, often, done); err != nil {
 		t.Fatalf("%s: not after %s: %v", what, deadline, err)
 	}
 }
 
-func poll(ctx context.Context, patience time.Duration, done func() error) error {
+// often is how often most tests look.
+const often = 50 * time.Millisecond
+
+func poll(ctx context.Context, patience, every time.Duration, done func() error) error {
 	end := time.Now().Add(patience)
 	for {
 		err := done()
@@ -34,7 +37,7 @@ func poll(ctx context.Context, patience time.Duration, done func() error) error 
 		if ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
-		pause(50 * time.Millisecond)
+		pause(every)
 	}
 }
 

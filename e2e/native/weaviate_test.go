@@ -94,7 +94,7 @@ func (w *weaviate) start(ctx context.Context) error {
 	if err := w.launch(); err != nil {
 		return err
 	}
-	return poll(ctx, time.Minute, func() error { return w.ready(ctx) })
+	return poll(ctx, time.Minute, often, func() error { return w.ready(ctx) })
 }
 
 // server is asked by its own interface.
