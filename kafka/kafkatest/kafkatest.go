@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/embedded"
@@ -218,4 +220,15 @@ func Receive[T any](t testing.TB, what string, c <-chan T) T {
 		t.Fatalf("timeout waiting for %s", what)
 		panic("unreachable")
 	}
+}
+
+// CountOffsetRequests tells how many requests for offsets of partitions (ListOffsets) a broker has had since.
+func CountOffsetRequests(b *embedded.Broker) func() int64 {
+	var n atomic.Int64
+	b.Cluster().ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.Cluster().KeepControl()
+		n.Add(1)
+		return nil, nil, false // the broker answers it
+	})
+	return n.Load
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/IBM/sarama"
@@ -61,51 +63,120 @@ func (l *lagReader) inputs() map[string]struct {
 func (l *lagReader) Lag(context.Context) (map[string]int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var all []string
+	for _, in := range l.inputs() {
+		all = append(all, in.topics...)
+	}
+	partitions, err := l.partitions(all...)
+	if err != nil {
+		return nil, fmt.Errorf("lag: %w", err)
+	}
+	ends, err := l.offsets(partitions, sarama.OffsetNewest)
+	if err != nil {
+		return nil, fmt.Errorf("lag: %w", err)
+	}
 	out := map[string]int64{}
 	for stage, in := range l.inputs() {
-		n, err := l.group(in.group, in.topics)
-		if err != nil {
+		if out[stage], err = l.behind(in.group, in.topics, ends); err != nil {
 			return nil, fmt.Errorf("lag of %s: %w", in.group, err)
 		}
-		out[stage] = n
 	}
 	return out, nil
 }
 
-func (l *lagReader) group(group string, topics []string) (int64, error) {
-	asked := map[string][]int32{}
-	for _, t := range topics {
-		partitions, err := l.client.Partitions(t)
-		if err != nil {
-			return 0, err
-		}
-		asked[t] = partitions
-	}
-	offsets, err := l.admin.ListConsumerGroupOffsets(group, asked)
-	if errors.Is(err, sarama.ErrGroupIDNotFound) { // nobody has read anything yet, or the offsets are lost
-		offsets, err = &sarama.OffsetFetchResponse{}, nil
-	}
+// behind is how many records a group has not committed of those before the ends.
+func (l *lagReader) behind(group string, topics []string, ends map[string]map[int32]int64) (int64, error) {
+	asked, err := l.partitions(topics...)
 	if err != nil {
 		return 0, err
 	}
+	done, err := l.committed(group, asked)
+	if err != nil {
+		return 0, err
+	}
+	unread := map[string][]int32{} // nothing of it is committed
 	var sum int64
 	for t, partitions := range asked {
 		for _, p := range partitions {
-			end, err := l.client.GetOffset(t, p, sarama.OffsetNewest)
-			if err != nil {
-				return 0, err
+			if b := done.GetBlock(t, p); b != nil && b.Offset >= 0 {
+				sum += max(0, ends[t][p]-b.Offset)
+			} else {
+				unread[t] = append(unread[t], p)
 			}
-			done := int64(-1)
-			if b := offsets.GetBlock(t, p); b != nil {
-				done = b.Offset
-			}
-			if done < 0 {
-				if done, err = l.client.GetOffset(t, p, sarama.OffsetOldest); err != nil {
-					return 0, err
-				}
-			}
-			sum += max(0, end-done)
 		}
 	}
-	return sum, nil
+	oldest, err := l.offsets(unread, sarama.OffsetOldest)
+	for t, of := range oldest {
+		for p, first := range of {
+			sum += max(0, ends[t][p]-first)
+		}
+	}
+	return sum, err
+}
+
+func (l *lagReader) partitions(topics ...string) (map[string][]int32, error) {
+	out := map[string][]int32{}
+	for _, t := range topics {
+		partitions, err := l.client.Partitions(t)
+		if err != nil {
+			return nil, err
+		}
+		out[t] = partitions
+	}
+	return out, nil
+}
+
+// committed are the offsets of a group; it has none where nobody has read anything yet, or they are lost.
+func (l *lagReader) committed(group string, of map[string][]int32) (*sarama.OffsetFetchResponse, error) {
+	offsets, err := l.admin.ListConsumerGroupOffsets(group, of)
+	if errors.Is(err, sarama.ErrGroupIDNotFound) {
+		return &sarama.OffsetFetchResponse{}, nil
+	}
+	return offsets, err
+}
+
+// offsets are those of a time (sarama.OffsetNewest, say), asked with one request to each broker: one for each partition, as
+// the client's own look-up sends, would make a status that is polled a load of its own.
+func (l *lagReader) offsets(of map[string][]int32, at int64) (map[string]map[int32]int64, error) {
+	query, topics := map[string]map[int32]int64{}, slices.Collect(maps.Keys(of))
+	for t, partitions := range of {
+		query[t] = map[int32]int64{}
+		for _, p := range partitions {
+			query[t][p] = at
+		}
+	}
+	if len(query) == 0 {
+		return nil, nil
+	}
+	out, err := l.listOffsets(query)
+	if err == nil {
+		return out, nil
+	}
+	// A leader that has changed is known after this.
+	if err := l.client.RefreshMetadata(topics...); err != nil {
+		return nil, err
+	}
+	return l.listOffsets(query)
+}
+
+func (l *lagReader) listOffsets(query map[string]map[int32]int64) (map[string]map[int32]int64, error) {
+	answer, err := l.admin.ListOffsets(query, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]map[int32]int64{}
+	for t, partitions := range query {
+		out[t] = map[int32]int64{}
+		for p := range partitions {
+			r := answer[t][p]
+			if r == nil {
+				return nil, fmt.Errorf("no offset of %s/%d", t, p)
+			}
+			if r.Err != nil && !errors.Is(r.Err, sarama.ErrNoError) { // sarama puts the code for none in its place
+				return nil, fmt.Errorf("offset of %s/%d: %w", t, p, r.Err)
+			}
+			out[t][p] = r.Offset
+		}
+	}
+	return out, nil
 }

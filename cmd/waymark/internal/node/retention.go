@@ -120,32 +120,28 @@ func (w *retentionWatch) oldest(ctx context.Context, group string, topics []stri
 func (l *lagReader) unread(group, topic string) (map[int32]int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	partitions, err := l.client.Partitions(topic)
+	asked, err := l.partitions(topic)
 	if err != nil {
 		return nil, err
 	}
-	offsets, err := l.admin.ListConsumerGroupOffsets(group, map[string][]int32{topic: partitions})
-	if errors.Is(err, sarama.ErrGroupIDNotFound) { // nobody has read anything yet, or the offsets are lost
-		offsets, err = &sarama.OffsetFetchResponse{}, nil
+	done, err := l.committed(group, asked)
+	if err != nil {
+		return nil, err
 	}
+	oldest, err := l.offsets(asked, sarama.OffsetOldest)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.offsets(asked, sarama.OffsetNewest)
 	if err != nil {
 		return nil, err
 	}
 	out := map[int32]int64{}
-	for _, p := range partitions {
-		oldest, err := l.client.GetOffset(topic, p, sarama.OffsetOldest)
-		if err != nil {
-			return nil, err
-		}
-		end, err := l.client.GetOffset(topic, p, sarama.OffsetNewest)
-		if err != nil {
-			return nil, err
-		}
-		first := oldest
-		if b := offsets.GetBlock(topic, p); b != nil && b.Offset > first {
+	for p, first := range oldest[topic] {
+		if b := done.GetBlock(topic, p); b != nil && b.Offset > first {
 			first = b.Offset
 		}
-		if first < end {
+		if first < ends[topic][p] {
 			out[p] = first
 		}
 	}

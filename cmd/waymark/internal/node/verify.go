@@ -245,17 +245,12 @@ func (s settler) Settled(ctx context.Context) error {
 func (l *lagReader) ends(topic string) (map[int32]int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	partitions, err := l.client.Partitions(topic)
+	asked, err := l.partitions(topic)
 	if err != nil {
 		return nil, err
 	}
-	out := map[int32]int64{}
-	for _, p := range partitions {
-		if out[p], err = l.client.GetOffset(topic, p, sarama.OffsetNewest); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	ends, err := l.offsets(asked, sarama.OffsetNewest)
+	return ends[topic], err
 }
 
 // passed reports whether a group has committed every record of a topic below the given offsets.
