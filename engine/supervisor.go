@@ -176,13 +176,14 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	producers := kafka.NewProducers(s.config.Kafka, s.producerOptions())
 	runners := make([]*Runner, len(s.groups))
 	for i, g := range s.groups {
 		journal, err := dir.journal(g.name)
 		if err != nil {
 			return err
 		}
-		runners[i] = NewRunner(g, s.env(g, instance, journal, ids))
+		runners[i] = NewRunner(g, s.env(g, instance, journal, ids, producers))
 	}
 	s.mu.Lock()
 	s.runners = runners
@@ -274,21 +275,25 @@ func (s *Supervisor) note(err error) {
 	s.waiting, s.runners = err, nil
 }
 
-func (s *Supervisor) env(g *Group, instance, journal string, topicIDs map[string]string) Env {
-	c := s.config
-	options := kafka.ProducerOptions{}
-	if len(c.Topics) > 0 {
-		options.Limits = kafka.Limits(c.Topics)
-		for _, spec := range c.Topics {
+func (s *Supervisor) producerOptions() kafka.ProducerOptions {
+	options := kafka.ProducerOptions{Gather: true}
+	if topics := s.config.Topics; len(topics) > 0 {
+		options.Limits = kafka.Limits(topics)
+		for _, spec := range topics {
 			if _, ok := options.Limits[spec.Name]; !ok { // the broker's default holds
 				options.Limits[spec.Name] = kafka.DefaultTopicBytes
 			}
 		}
 	}
+	return options
+}
+
+func (s *Supervisor) env(g *Group, instance, journal string, topicIDs map[string]string, producers *kafka.Producers) Env {
+	c := s.config
 	return Env{
 		Brokers:   c.Kafka.Brokers,
 		Sarama:    func() (*sarama.Config, error) { return c.Kafka.Sarama() },
-		NewSender: KafkaSender(func() (*kafka.Producer, error) { return kafka.NewProducer(c.Kafka, options) }),
+		NewSender: KafkaSender(producers.Open),
 		Stores: kafka.NewStores(kafka.StoreOptions{Dir: filepath.Join(c.DataDir, "state", g.name), TopicIDs: topicIDs, Expiry: c.Expiry,
 			MaxOffline: kafka.TableTombstoneRetention / 2, Log: c.Log.With("stage", g.name), Now: c.Clock.Now}),
 		Journal: journal, InstanceID: instance, Clock: c.Clock, Log: c.Log, Metrics: s.metrics, Retry: c.Retry, Jitter: c.Jitter,

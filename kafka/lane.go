@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,9 @@ import (
 type lane struct {
 	client   sarama.Client
 	producer sarama.AsyncProducer
+	input    chan<- *sarama.ProducerMessage
+	pacer    *pacer // nil: records go to the producer at once
+	pacing   sync.WaitGroup
 	results  sync.WaitGroup
 	// patience is how long to wait between two looks for leaders, in nanoseconds.
 	patience atomic.Int64
@@ -26,7 +28,7 @@ type lane struct {
 const handOverBuffer = 1024
 
 // newLane connects. settle is called once for each message that was handed to the producer.
-func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error)) (*lane, error) {
+func newLane(cfg Config, limit int, gather bool, settle func(*sarama.ProducerMessage, error)) (*lane, error) {
 	l := &lane{}
 	// Where no broker answers, the first contact should fail soon.
 	l.patience.Store(int64(connectBackoff))
@@ -56,6 +58,12 @@ func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error))
 	}
 	// From here on a missing leader is waited for.
 	l.patience.Store(int64(leaderBackoff))
+	l.input = l.producer.Input()
+	if gather {
+		l.pacer = newPacer(l.input)
+		l.input = l.pacer.in
+		l.pacing.Go(l.pacer.run)
+	}
 	l.results.Go(func() {
 		for m := range l.producer.Successes() {
 			settle(m, nil)
@@ -70,11 +78,15 @@ func newLane(cfg Config, limit int, settle func(*sarama.ProducerMessage, error))
 }
 
 // close flushes what is in flight for up to the timeout, then cuts the connections, which ends the rest. That is an error unless
-// nothing is in flight any more, and sarama only slow to end.
+// nothing is in flight any more, and sarama only slow to end. Nobody may send any more.
 func (l *lane) close(timeout time.Duration, inFlight func() bool) error {
 	done := make(chan struct{})
-	l.producer.AsyncClose()
+	if l.pacer != nil {
+		close(l.pacer.in)
+	}
 	go func() {
+		l.pacing.Wait() // sarama panics on what comes after its end
+		l.producer.AsyncClose()
 		l.results.Wait()
 		close(done)
 	}()
@@ -85,7 +97,7 @@ func (l *lane) close(timeout time.Duration, inFlight func() bool) error {
 	case <-time.After(timeout):
 		late = true
 		if inFlight() {
-			cut = fmt.Errorf("records were still in flight after %v", timeout)
+			cut = inFlightAfter(timeout)
 		}
 		l.cut.Store(true)
 		l.patience.Store(int64(time.Millisecond))

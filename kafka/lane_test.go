@@ -15,7 +15,7 @@ func TestALaneThatEndsLateHasLostNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		l, err := newLane(Config{Brokers: c.ListenAddrs()}, 1<<20, func(*sarama.ProducerMessage, error) {})
+		l, err := newLane(Config{Brokers: c.ListenAddrs()}, 1<<20, false, func(*sarama.ProducerMessage, error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,6 +71,10 @@ type ProducerOptions struct {
 	Limits map[string]int
 	// DeliveryTimeout bounds the time from Send to the acknowledgement; 0 means DefaultDeliveryTimeout.
 	DeliveryTimeout time.Duration
+	// Gather is for senders that rather spare the brokers than have each record acknowledged as soon as it can be: after 12
+	// requests in a row, records wait up to 50 ms for others, or until there are 256 of them or 256 KiB. A sender that has
+	// paused sends at once again. Without it every record goes out within 5 ms.
+	Gather bool
 }
 
 // Producer sends records with acks=all, idempotent, in order per partition: what is sent later stands later, as long as
@@ -79,7 +83,7 @@ type ProducerOptions struct {
 type Producer struct {
 	limits  map[string]int
 	timeout time.Duration
-	lanes   map[int]*lane // by limit
+	conn    *connection
 
 	room    *semaphore.Weighted // bytes
 	count   *semaphore.Weighted // records
@@ -100,6 +104,7 @@ type Producer struct {
 
 // delivery is a record on its way; it is the metadata of its sarama message.
 type delivery struct {
+	of       *Producer
 	to       int32 // the partition, or -1: by key
 	size     int64
 	deadline time.Time
@@ -111,41 +116,23 @@ func (d *delivery) partition() (int32, bool) { return d.to, d.to >= 0 }
 
 // NewProducer connects. It fails when no broker answers.
 func NewProducer(cfg Config, opts ProducerOptions) (*Producer, error) {
+	return NewProducers(cfg, opts).Open()
+}
+
+func newProducer(conn *connection, opts ProducerOptions) *Producer {
 	if opts.DeliveryTimeout == 0 {
 		opts.DeliveryTimeout = DefaultDeliveryTimeout
 	}
 	p := &Producer{
 		limits:  opts.Limits,
 		timeout: opts.DeliveryTimeout,
-		lanes:   make(map[int]*lane),
+		conn:    conn,
 		room:    semaphore.NewWeighted(maxInFlightBytes),
 		count:   semaphore.NewWeighted(maxInFlightRecords),
 	}
 	p.ctx, p.closing = context.WithCancel(context.Background())
-	for _, limit := range p.distinctLimits() {
-		l, err := newLane(cfg, limit, p.settle)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("start producer: %w", err), p.Close())
-		}
-		p.lanes[limit] = l
-	}
 	p.reaper.Go(p.reap)
-	return p, nil
-}
-
-func (p *Producer) distinctLimits() []int {
-	if p.limits == nil {
-		return []int{DefaultTopicBytes}
-	}
-	var out []int
-	seen := make(map[int]bool)
-	for _, l := range p.limits {
-		if !seen[l] {
-			seen[l] = true
-			out = append(out, l)
-		}
-	}
-	return out
+	return p
 }
 
 // Send hands a record over; its partition is the home of its key. It waits for room until ctx ends, the delivery timeout
@@ -212,7 +199,7 @@ func (p *Producer) send(ctx context.Context, to int32, r Record, ack Ack) error 
 	if err != nil {
 		return err
 	}
-	d := &delivery{to: to, size: int64(size), ack: ack, deadline: time.Now().Add(p.timeout)}
+	d := &delivery{of: p, to: to, size: int64(size), ack: ack, deadline: time.Now().Add(p.timeout)}
 	m := r.message()
 	m.Metadata = d
 
@@ -227,7 +214,7 @@ func (p *Producer) send(ctx context.Context, to int32, r Record, ack Ack) error 
 	p.mu.Lock()
 	d.elem = p.inFlight.PushBack(d)
 	p.mu.Unlock()
-	if err := p.handOver(ctx, d, p.lanes[limit].producer.Input(), m); err != nil {
+	if err := p.handOver(ctx, d, p.conn.lanes[limit].input, m); err != nil {
 		p.forget(d)
 		p.release(d)
 		return err
@@ -293,8 +280,9 @@ func (p *Producer) bounded(ctx context.Context, d *delivery) (context.Context, c
 }
 
 // settle is the end of a record inside sarama.
-func (p *Producer) settle(m *sarama.ProducerMessage, err error) {
+func settle(m *sarama.ProducerMessage, err error) {
 	d := m.Metadata.(*delivery)
+	p := d.of
 	ack := p.forget(d)
 	p.release(d)
 	if ack == nil {
@@ -385,18 +373,23 @@ func (p *Producer) Close() error {
 		p.closed = true
 		p.senders.Unlock()
 		p.reaper.Wait()
-		var all sync.WaitGroup
-		errs := make(chan error, len(p.lanes))
-		patience := p.patience(time.Now())
-		for _, l := range p.lanes {
-			all.Go(func() { errs <- l.close(patience, p.busy) })
-		}
-		all.Wait()
-		close(errs)
-		for err := range errs {
-			p.err = errors.Join(p.err, err)
-		}
+		p.err = p.conn.leave(p)
 		p.giveUp(ErrClosed, time.Time{})
 	})
 	return p.err
+}
+
+// drain waits until nothing is in flight any more, or for as long as its patience lasts.
+func (p *Producer) drain(patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := p.count.Acquire(ctx, maxInFlightRecords); err != nil {
+		return inFlightAfter(patience)
+	}
+	p.count.Release(maxInFlightRecords)
+	return nil
+}
+
+func inFlightAfter(d time.Duration) error {
+	return fmt.Errorf("records were still in flight after %v", d)
 }

@@ -201,12 +201,13 @@ func (n *Node) startRoles(ctx context.Context) error {
 		n.onClose("the producer of suspicions", func(context.Context) error { return producer.Close() })
 		n.suspicions = suspicions{n.parts.reader, producer, n.topics.Cluster}
 	}
+	producers := kafka.NewProducers(n.kafka, kafka.ProducerOptions{Limits: n.parts.limits, Gather: true})
 	for _, role := range roles {
 		g, err := p.Group(role)
 		if err != nil {
 			return err
 		}
-		n.runners = append(n.runners, engine.NewRunner(g, n.env(role, instance, ids, metrics)))
+		n.runners = append(n.runners, engine.NewRunner(g, n.env(role, instance, ids, metrics, producers)))
 	}
 	if err := n.checkAccess(ctx); err != nil {
 		return err

@@ -147,14 +147,12 @@ func backoff(b config.Backoff) func(int) time.Duration {
 	}
 }
 
-func (n *Node) env(role, instance string, topicIDs map[string]string, metrics *engine.Metrics) engine.Env {
+func (n *Node) env(role, instance string, topicIDs map[string]string, metrics *engine.Metrics, producers *kafka.Producers) engine.Env {
 	log := n.log.With("role", role)
 	return engine.Env{
-		Brokers: n.kafka.Brokers,
-		Sarama:  func() (*sarama.Config, error) { return n.kafka.Sarama() },
-		NewSender: engine.KafkaSender(func() (*kafka.Producer, error) {
-			return kafka.NewProducer(n.kafka, kafka.ProducerOptions{Limits: n.parts.limits})
-		}),
+		Brokers:   n.kafka.Brokers,
+		Sarama:    func() (*sarama.Config, error) { return n.kafka.Sarama() },
+		NewSender: engine.KafkaSender(producers.Open),
 		Stores: kafka.NewStores(kafka.StoreOptions{Dir: n.path("state", role), TopicIDs: topicIDs, MaxOffline: maxTableOffline, Log: log,
 			Expiry: map[string]kafka.Expiry{
 				n.topics.Tables.Tracker:  {After: kafka.TrackerRetention, WrittenAt: codecs.WrittenAt},

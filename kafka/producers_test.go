@@ -1,0 +1,165 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/waymarkhq/waymark/kafka"
+	"github.com/waymarkhq/waymark/kafka/embedded"
+	"github.com/waymarkhq/waymark/kafka/kafkatest"
+)
+
+func open(t *testing.T, s *kafka.Producers) *kafka.Producer {
+	t.Helper()
+	p, err := s.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func send(t *testing.T, p *kafka.Producer, value string) (done chan error) {
+	t.Helper()
+	done = make(chan error, 1)
+	err := p.Send(kafkatest.Context(t), kafka.Record{Topic: "t", Value: []byte(value)}, func(_ int32, _ int64, err error) { done <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// hold keeps produce requests waiting until release; held tells of each.
+func hold(b *embedded.Broker) (held chan int, release func()) {
+	held, waiting := make(chan int, 1000), make(chan struct{})
+	b.Cluster().ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.Cluster().KeepControl()
+		held <- len(r.(*kmsg.ProduceRequest).Topics)
+		b.Cluster().SleepControl(func() { <-waiting })
+		return nil, nil, false
+	})
+	return held, sync.OnceFunc(func() { close(waiting) })
+}
+
+// What the stages of a process have for a broker goes in one request.
+func TestProducersShareRequests(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
+	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{})
+	first, second := open(t, s), open(t, s)
+	held, release := hold(b)
+	defer release()
+	acks := []chan error{send(t, first, "alone")}
+	kafkatest.Receive(t, "the first request", held)
+	// One request is in flight: these have to share the next one.
+	for i := range 10 {
+		acks = append(acks, send(t, first, fmt.Sprint("first ", i)), send(t, second, fmt.Sprint("second ", i)))
+	}
+	release()
+	for _, a := range acks {
+		if err := kafkatest.Receive(t, "an acknowledgement", a); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(held); n != 1 {
+		t.Errorf("%d requests for what came together", n)
+	}
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
+		t.Error(err)
+	}
+	if got := kafkatest.ReadAll(t, b.Config(), "t"); len(got) != 21 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+// A producer that closes waits for its own records and disturbs nobody; the last one ends the connection (NoLeaks).
+func TestProducersCloseOneByOne(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
+	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{Gather: true})
+	first, second := open(t, s), open(t, s)
+	var acks []chan error
+	for i := range 500 {
+		acks = append(acks, send(t, first, fmt.Sprint(i)))
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, a := range acks {
+		select {
+		case err := <-a:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Fatal("it has not waited for its records")
+		}
+	}
+	if _, _, err := first.SendSync(kafkatest.Context(t), kafka.Record{Topic: "t"}); !errors.Is(err, kafka.ErrClosed) {
+		t.Errorf("sending after the end: %v", err)
+	}
+	third := open(t, s) // on a connection of its own
+	for _, p := range []*kafka.Producer{second, third} {
+		if err := kafkatest.Receive(t, "an acknowledgement", send(t, p, "later")); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(p.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := kafkatest.ReadAll(t, b.Config(), "t"); len(got) != 502 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+// A producer whose records are not answered gives them up when it closes, and says so; the others keep theirs.
+func TestProducersGiveUpTheirOwn(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
+	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{DeliveryTimeout: 500 * time.Millisecond})
+	impatient, err := s.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := open(t, s)
+	held, release := hold(b)
+	defer release()
+	given, kept := send(t, impatient, "given up"), make(chan error, 1)
+	kafkatest.Receive(t, "a request", held)
+	if err := impatient.Close(); err == nil {
+		t.Error("closing says nothing of what was in flight")
+	}
+	if err := kafkatest.Receive(t, "what was given up", given); err == nil {
+		t.Error("a record was acknowledged that was not answered")
+	}
+	if err := patient.Send(context.Background(), kafka.Record{Topic: "t", Value: []byte("kept")}, func(_ int32, _ int64, err error) { kept <- err }); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := errors.Join(kafkatest.Receive(t, "what was kept", kept), patient.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without a broker nothing opens, and the next one that asks tries again.
+func TestProducersOpenAgain(t *testing.T) {
+	kafkatest.NoLeaks(t)
+	dir := t.TempDir()
+	b := kafkatest.StartIn(t, dir, kafkatest.Topic("t", 1))
+	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{})
+	kafkatest.Stop(t, b)
+	if _, err := s.Open(); err == nil {
+		t.Fatal("opened without a broker")
+	}
+	b = kafkatest.StartIn(t, dir)
+	p := open(t, s)
+	if err := errors.Join(kafkatest.Receive(t, "an acknowledgement", send(t, p, "at last")), p.Close()); err != nil {
+		t.Error(err)
+	}
+	kafkatest.Stop(t, b)
+}
