@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,18 +85,37 @@ func TestCommittedOffsetBehindTheEnd(t *testing.T) {
 	w.waitCommitted("k", 1)
 }
 
-// A row that a newer release has written holds the messages of its partition; those of others go on, and nothing dies.
+// A row that a newer release has written holds the messages of its partition, also in a batch; those of others go on, and
+// nothing dies.
 func TestRowOfANewerRelease(t *testing.T) {
+	for name, input := range map[string]engine.Option{
+		"one by one": engine.Input(in, func(_ context.Context, m stage.Message[string], row *string) (stage.Result[string], error) {
+			return stage.Result[string]{Outputs: []stage.Output{out.Record(m.Key, m.Value)}, Row: &m.Value}, nil
+		}),
+		"in batches": engine.Batch(in, engine.BatchOptions{MaxMessages: 10, MaxBytes: 1 << 20, Linger: time.Millisecond},
+			func(_ context.Context, b stage.Batch[string, string]) stage.BatchResult[string] {
+				res := stage.BatchResult[string]{Rows: map[string]*string{}}
+				for _, m := range b.Messages {
+					if row := b.Row(m.Key); row == nil {
+						res.Rows[m.Key] = &m.Value
+					}
+					res.Outputs = append(res.Outputs, out.Record(m.Key, m.Value))
+				}
+				return res
+			}),
+	} {
+		t.Run(name, func(t *testing.T) { rowOfANewerRelease(t, input) })
+	}
+}
+
+func rowOfANewerRelease(t *testing.T, input engine.Option) {
 	w := newWorld(t)
 	beside := "d"
 	if kafka.PartitionOf([]byte("k"), partitions) == kafka.PartitionOf([]byte(beside), partitions) {
 		t.Fatal("both keys are on one partition")
 	}
 	kafkatest.Produce(t, w.cfg, kafka.Record{Topic: "g-table", Key: []byte("k"), Value: []byte("newer")})
-	g := group(t,
-		engine.Input(in, func(_ context.Context, m stage.Message[string], row *string) (stage.Result[string], error) {
-			return stage.Result[string]{Outputs: []stage.Output{out.Record(m.Key, m.Value)}, Row: &m.Value}, nil
-		}),
+	g := group(t, input,
 		engine.Table(text{}, func(a, b *string) *string { longest := max(*a, *b); return &longest }),
 		engine.OnFailure(func(_ context.Context, f engine.Failure, _ *string) (stage.Result[string], error) {
 			return stage.Result[string]{Outputs: []stage.Output{bad.Record(string(f.Record.Key), f.Err.Error())}}, nil
@@ -109,7 +129,7 @@ func TestRowOfANewerRelease(t *testing.T) {
 	if got := fmt.Sprint(w.waitFor("out", 2)); got != "[2 3]" {
 		t.Errorf("out %s", got)
 	}
-	kafkatest.Wait(t, "not ready", func() bool { return r.Ready() != nil })
+	kafkatest.Wait(t, "not ready", func() bool { return r.Ready() != nil && strings.Contains(r.Ready().Error(), "newer_format") })
 	cancel()
 	if err := kafkatest.Receive(t, "end", done); err != nil {
 		t.Error(err)

@@ -243,7 +243,8 @@ func abandonBatches(todo [][]batched) {
 // call runs the handler. An error is of a message of the batch that nobody has named: a panic, or an output that is too large.
 func (b *batcher) call(part []batched) (res batchResult, err error) {
 	var held sync.Map // dependencies; the handler may say it from several goroutines
-	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: b.p.rowOf, held: func(dependency string, why error) {
+	var unread rowFailure
+	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: unread.watch(b.p), held: func(dependency string, why error) {
 		held.Store(dependency, nil)
 		b.p.r.outages.begin(dependency, why)
 	}}
@@ -266,6 +267,9 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 		res, err = b.in.work(b.p.work, raw)
 		return err
 	})
+	if why := unread.first(); why != nil && err == nil {
+		return allFailed(part, why), nil
+	}
 	return res, joinErrors(err, b.checkBatch(res))
 }
 

@@ -61,6 +61,8 @@ type Options struct {
 	// them has kafka.DefaultTopicBytes.
 	Limits map[string]int
 
+	EventBatch engine.BatchOptions
+
 	Delivery ledger.Settings
 	Metrics  *processors.Metrics
 	Now      func() time.Time

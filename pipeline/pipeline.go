@@ -71,7 +71,7 @@ func (p *Pipeline) indexer() (*engine.Group, error) {
 func (p *Pipeline) tracker() (*engine.Group, error) {
 	t := p.topics
 	return engine.NewGroup(p.names.Groups.Tracker,
-		engine.Input(t.Events, p.stages.tracker.Handle),
+		engine.Batch(t.Events, p.options.EventBatch, p.stages.tracker.HandleBatch),
 		engine.Table(t.TrackerTable.Codec, ledger.MergeTrackerRow),
 		failures[ledger.TrackerRow](p.stages.tracker.OnFailure),
 	)

@@ -72,7 +72,8 @@ func prepare(t testing.TB, removalDelay time.Duration, changes ...func(*pipeline
 	check(t, err)
 	options := pipeline.Options{Topics: w.topics, Partitions: partitions, ReadSettings: parse.Version,
 		Documents: read.New(read.Options{Parser: parser, Splitter: splitter, Time: 10 * time.Second}), Embedder: w.model, EmbedBatch: engine.BatchOptions{MaxMessages: 64, MaxBytes: 1 << 20, Linger: 5 * time.Millisecond},
-		Sink: w.store, StoreBatch: engine.BatchOptions{MaxMessages: 100, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond}, Settle: 10 * time.Millisecond,
+		EventBatch: engine.BatchOptions{MaxMessages: 100, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond},
+		Sink:       w.store, StoreBatch: engine.BatchOptions{MaxMessages: 100, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond}, Settle: 10 * time.Millisecond,
 		Reader: reader, Now: time.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: 3, RemovalDelay: removalDelay, Keep: ledger.Keep{For: time.Hour, Count: 256}}}
 	for _, change := range changes {

@@ -14,20 +14,29 @@ type Tracker struct {
 	Metrics *Metrics
 }
 
-// Handle merges one event into its timeline.
-func (t *Tracker) Handle(_ context.Context, m stage.Message[rag.Event], row *ledger.TrackerRow) (stage.Result[ledger.TrackerRow], error) {
-	e := m.Value
-	if m.DecodeError != nil || m.Tombstone || rag.EventKey(e.DocumentID, e.MessageID) != m.Key {
-		t.Metrics.ignored(StageTracker) // not ours; it belongs to no submission that could be named
-		return stage.Result[ledger.TrackerRow]{}, nil
-	}
-	next := ledger.ApplyEvent(row, e)
-	if took, ok := endToEnd(next, e.Revision); ok {
-		if _, before := endToEnd(row, e.Revision); !before {
-			t.Metrics.took(took)
+// HandleBatch merges events into their timelines, one row for each: what a stage says of a submission at once, as acceptance
+// and chunks, is one row to write and to read, and not two.
+func (t *Tracker) HandleBatch(_ context.Context, b stage.Batch[rag.Event, ledger.TrackerRow]) stage.BatchResult[ledger.TrackerRow] {
+	rows := map[string]*ledger.TrackerRow{}
+	for _, m := range b.Messages {
+		e := m.Value
+		if rag.EventKey(e.DocumentID, e.MessageID) != m.Key {
+			t.Metrics.ignored(StageTracker) // not ours; it belongs to no submission that could be named
+			continue
 		}
+		row, merged := rows[m.Key]
+		if !merged {
+			row = b.Row(m.Key)
+		}
+		next := ledger.ApplyEvent(row, e)
+		if took, ok := endToEnd(next, e.Revision); ok {
+			if _, before := endToEnd(row, e.Revision); !before {
+				t.Metrics.took(took)
+			}
+		}
+		rows[m.Key] = next
 	}
-	return stage.Result[ledger.TrackerRow]{Row: next}, nil
+	return stage.BatchResult[ledger.TrackerRow]{Rows: rows}
 }
 
 // OnFailure passes an event by that nothing can be made of (its handler panicked, it kills processes, its row would be too

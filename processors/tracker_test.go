@@ -1,11 +1,15 @@
 package processors_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
 
 	"github.com/waymarkhq/waymark/processors"
 	"github.com/waymarkhq/waymark/rag"
@@ -17,7 +21,11 @@ import (
 func trackerKit(t testing.TB, m *processors.Metrics) *stagetest.Kit {
 	t.Helper()
 	tracker := &processors.Tracker{Metrics: m}
-	return stagetest.New(t, stagetest.Input(topics.Events, tracker.Handle), stagetest.Table(topics.TrackerTable.Codec, ledger.MergeTrackerRow))
+	return stagetest.New(t, stagetest.Batch(topics.Events, tracker.HandleBatch), stagetest.Table(topics.TrackerTable.Codec, ledger.MergeTrackerRow),
+		stagetest.OnFailure(func(ctx context.Context, r stage.Record, class stage.Class, err error, _ *ledger.TrackerRow) (stage.Result[ledger.TrackerRow], error) {
+			outs, err := tracker.OnFailure(ctx, r, class, err)
+			return stage.Result[ledger.TrackerRow]{Outputs: outs}, err
+		}))
 }
 
 // event is said some seconds after noon.
@@ -91,6 +99,40 @@ func TestForeignEventsAreIgnored(t *testing.T) {
 	}
 }
 
+func eventMessage(e rag.Event) stage.Message[rag.Event] {
+	return stage.Message[rag.Event]{Key: rag.EventKey(e.DocumentID, e.MessageID), Value: e}
+}
+
+// However events are cut into batches, the timelines and what was measured are the same, and each batch writes a row once.
+func TestTimelinesDoNotDependOnBatches(t *testing.T) {
+	statuses := []rag.Status{rag.StatusAccepted, rag.StatusChunked, rag.StatusEmbedded, rag.StatusRetrying, rag.StatusIndexed, rag.StatusDead}
+	rapid.Check(t, func(rt *rapid.T) {
+		var events []stage.Message[rag.Event]
+		for i := range rapid.IntRange(1, 30).Draw(rt, "events") {
+			s := generation(subject("doc", rapid.SampledFrom([]string{"m1", "m2", "m3"}).Draw(rt, "message id"), 4), rapid.IntRange(0, 1).Draw(rt, "generation"))
+			events = append(events, eventMessage(rag.Event{Subject: s, Stage: "stage", Status: rapid.SampledFrom(statuses).Draw(rt, "status"), At: noon.Add(time.Duration(i) * time.Second)}))
+		}
+		track := func(most int) (map[string]*ledger.TrackerRow, uint64, float64) {
+			registry, rows := prometheus.NewRegistry(), map[string]*ledger.TrackerRow{}
+			tracker := &processors.Tracker{Metrics: processors.NewMetrics(registry, "memory")}
+			for rest := events; len(rest) > 0; {
+				n := rapid.IntRange(1, min(most, len(rest))).Draw(rt, "batch")
+				res := tracker.HandleBatch(t.Context(), stage.Batch[rag.Event, ledger.TrackerRow]{Messages: rest[:n],
+					Row: func(key string) *ledger.TrackerRow { return rows[key] }})
+				maps.Copy(rows, res.Rows)
+				rest = rest[n:]
+			}
+			count, sum := observed(t, registry, "waymark_end_to_end_seconds")
+			return rows, count, sum
+		}
+		one, oneCount, oneSum := track(1)
+		many, manyCount, manySum := track(len(events))
+		if !reflect.DeepEqual(one, many) || oneCount != manyCount || oneSum != manySum {
+			rt.Fatalf("one by one %v (%d, %v), in batches %v (%d, %v)", one, oneCount, oneSum, many, manyCount, manySum)
+		}
+	})
+}
+
 // observed is count and sum of a histogram.
 func observed(t testing.TB, r *prometheus.Registry, name string) (count uint64, sum float64) {
 	t.Helper()
@@ -133,10 +175,9 @@ func TestEndToEndSeconds(t *testing.T) {
 			tracker := &processors.Tracker{Metrics: processors.NewMetrics(registry, "memory")}
 			rows := map[string]*ledger.TrackerRow{}
 			for _, e := range tc.events {
-				key := rag.EventKey(e.DocumentID, e.MessageID)
-				res, err := tracker.Handle(t.Context(), stage.Message[rag.Event]{Key: key, Value: e}, rows[key])
-				check(t, err)
-				rows[key] = res.Row
+				res := tracker.HandleBatch(t.Context(), stage.Batch[rag.Event, ledger.TrackerRow]{Messages: []stage.Message[rag.Event]{eventMessage(e)},
+					Row: func(key string) *ledger.TrackerRow { return rows[key] }})
+				maps.Copy(rows, res.Rows)
 			}
 			if count, sum := observed(t, registry, "waymark_end_to_end_seconds"); count != tc.count || sum != tc.sum {
 				t.Errorf("observed %d times, %v seconds in all; want %d, %v", count, sum, tc.count, tc.sum)

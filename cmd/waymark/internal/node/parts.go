@@ -51,6 +51,7 @@ type parts struct {
 // less, the chunks of a document come in batches of their own, each with a receipt, and each receipt writes the document's row.
 const (
 	storeBatch      = 100
+	eventBatch      = 100
 	batchBytes      = 8 << 20
 	batchLinger     = 20 * time.Millisecond
 	storeSettle     = 2 * time.Second
@@ -123,7 +124,8 @@ func (n *Node) pipelineOptions() pipeline.Options {
 		Embedder:     n.parts.embedder,
 		EmbedBatch:   engine.BatchOptions{MaxMessages: n.cfg.Embedding.Batch, MaxBytes: batchBytes, Linger: batchLinger},
 		Sink:         n.parts.store, Tenant: n.cfg.Weaviate.Tenant, StoreBatch: engine.BatchOptions{MaxMessages: storeBatch, MaxBytes: batchBytes, Linger: batchLinger}, Settle: storeSettle,
-		Reader: n.parts.reader, Limits: n.parts.limits, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Log: n.log, Now: fault.Now, After: time.After,
+		EventBatch: engine.BatchOptions{MaxMessages: eventBatch, MaxBytes: batchBytes, Linger: batchLinger},
+		Reader:     n.parts.reader, Limits: n.parts.limits, Metrics: processors.NewMetrics(n.registry, n.cfg.Store.Kind), Log: n.log, Now: fault.Now, After: time.After,
 		Delivery: ledger.Settings{Attempts: d.Attempts, RemovalDelay: d.RemovalDelay, Keep: ledger.DefaultKeep, Backoff: backoff(d.Backoff)},
 	}
 	if n.parts.blobs != nil {
