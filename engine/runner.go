@@ -116,12 +116,17 @@ func (r *runner) ended(err error) {
 	r.lastErr = err
 }
 
+// followBytes are what a follower of the group's own table waits for, up to sarama's half a second: what a stranger has written
+// is mended soon enough then, and brokers are not asked again for each row that the group itself has just written.
+const followBytes = 64 << 10
+
 func (r *runner) runOnce(ctx context.Context) (err error) {
 	cfg, err := r.env.Sarama()
 	if err != nil {
 		return &configError{err}
 	}
 	r.sessionTimeout = cfg.Consumer.Group.Session.Timeout
+	cfg.Consumer.Fetch.Min = followBytes
 	client, err := sarama.NewClient(r.env.Brokers, cfg)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
