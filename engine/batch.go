@@ -182,6 +182,13 @@ func (b *batcher) work(batch []batched) {
 		}
 		start := b.p.r.env.Clock.Mono()
 		res, err := b.call(part)
+		if unread := (*unreadError)(nil); errors.As(err, &unread) {
+			if !b.holdUnread(todo, unread, pause, waits) {
+				return
+			}
+			waits++
+			continue
+		}
 		if err != nil { // a message of the batch is to blame: it ends up alone
 			switch {
 			case len(part) > 1:
@@ -243,8 +250,9 @@ func abandonBatches(todo [][]batched) {
 // call runs the handler. An error is of a message of the batch that nobody has named: a panic, or an output that is too large.
 func (b *batcher) call(part []batched) (res batchResult, err error) {
 	var held sync.Map // dependencies; the handler may say it from several goroutines
-	var unread rowFailure
-	raw := rawBatch{partition: b.p.id, valid: b.p.session.alive, row: unread.watch(b.p), held: func(dependency string, why error) {
+	var unread unreadRow
+	valid := func() bool { return b.p.session.alive() && unread.why() == nil }
+	raw := rawBatch{partition: b.p.id, valid: valid, row: unread.reader(b.p), held: func(dependency string, why error) {
 		held.Store(dependency, nil)
 		b.p.r.outages.begin(dependency, why)
 	}}
@@ -267,8 +275,8 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 		res, err = b.in.work(b.p.work, raw)
 		return err
 	})
-	if why := unread.first(); why != nil && err == nil {
-		return allFailed(part, why), nil
+	if why := unread.why(); why != nil {
+		return batchResult{}, &unreadError{why}
 	}
 	return res, joinErrors(err, b.checkBatch(res))
 }

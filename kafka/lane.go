@@ -77,9 +77,19 @@ func newLane(cfg Config, limit int, gather bool, settle func(*sarama.ProducerMes
 	return l, nil
 }
 
-// close flushes what is in flight for up to the timeout, then cuts the connections, which ends the rest. That is an error unless
-// nothing is in flight any more, and sarama only slow to end. Nobody may send any more.
-func (l *lane) close(timeout time.Duration, inFlight func() bool) error {
+// cutOff closes the connections: what is in flight, and what is sent later, fails.
+func (l *lane) cutOff() error {
+	l.cut.Store(true)
+	l.patience.Store(int64(time.Millisecond))
+	err := l.client.Close()
+	if errors.Is(err, sarama.ErrClosedClient) {
+		return nil
+	}
+	return err
+}
+
+// close ends the producer, which may be slow to end, and then has its connections cut; nobody may send any more.
+func (l *lane) close(timeout time.Duration) error {
 	done := make(chan struct{})
 	if l.pacer != nil {
 		close(l.pacer.in)
@@ -90,25 +100,13 @@ func (l *lane) close(timeout time.Duration, inFlight func() bool) error {
 		l.results.Wait()
 		close(done)
 	}()
-	var cut error
-	late := false
 	select {
 	case <-done:
+		return l.cutOff()
 	case <-time.After(timeout):
-		late = true
-		if inFlight() {
-			cut = inFlightAfter(timeout)
-		}
-		l.cut.Store(true)
-		l.patience.Store(int64(time.Millisecond))
 	}
-	err := l.client.Close()
-	if errors.Is(err, sarama.ErrClosedClient) {
-		err = nil
-	}
-	if late {
-		// With the connections gone every attempt fails at once; only a pause between attempts is left to wait for.
-		<-done
-	}
-	return errors.Join(cut, err)
+	err := l.cutOff()
+	// With the connections gone every attempt fails at once; only a pause between attempts is left to wait for.
+	<-done
+	return err
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -55,10 +56,8 @@ func every(d time.Duration, n int) []handedOn {
 // A record on its own, and the few that follow from it, wait for nothing.
 func TestALoneRecordIsHandedOnAtOnce(t *testing.T) {
 	sends := every(10*time.Millisecond, paceBursts)
-	for i, m := range pace(t, sends, 100) {
-		if m != sends[i] {
-			t.Errorf("%v instead of %v", m, sends[i])
-		}
+	if got := pace(t, sends, 100); !slices.Equal(got, sends) {
+		t.Errorf("%v instead of %v", got, sends)
 	}
 }
 
@@ -67,6 +66,9 @@ func TestManyRecordsWaitForEachOther(t *testing.T) {
 	sends := every(10*time.Millisecond, 200)
 	after := handedOn{"after a pause", 5 * time.Second}
 	out := pace(t, append(sends, after), 100)
+	if len(out) != len(sends)+1 {
+		t.Fatalf("%d of %d messages", len(out), len(sends)+1)
+	}
 	bursts, last := 0, time.Duration(-1)
 	for i, m := range out[:len(sends)] {
 		if wait := m.at - sends[i].at; wait < 0 || wait > paceEvery {

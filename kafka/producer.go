@@ -215,8 +215,11 @@ func (p *Producer) send(ctx context.Context, to int32, r Record, ack Ack) error 
 	d.elem = p.inFlight.PushBack(d)
 	p.mu.Unlock()
 	if err := p.handOver(ctx, d, p.conn.lanes[limit].input, m); err != nil {
-		p.forget(d)
+		_, waited := p.forget(d)
 		p.release(d)
+		if !waited {
+			return nil // it was given up meanwhile, and its acknowledgement has said so
+		}
 		return err
 	}
 	return nil
@@ -283,9 +286,9 @@ func (p *Producer) bounded(ctx context.Context, d *delivery) (context.Context, c
 func settle(m *sarama.ProducerMessage, err error) {
 	d := m.Metadata.(*delivery)
 	p := d.of
-	ack := p.forget(d)
+	ack, waited := p.forget(d)
 	p.release(d)
-	if ack == nil {
+	if !waited || ack == nil {
 		return
 	}
 	if err != nil {
@@ -295,18 +298,17 @@ func settle(m *sarama.ProducerMessage, err error) {
 	ack(m.Partition, m.Offset, nil)
 }
 
-// forget takes a record out of the list and returns its acknowledgement, once.
-func (p *Producer) forget(d *delivery) Ack {
+// forget takes a record out of the list and returns its acknowledgement; only the first who does so has it to say.
+func (p *Producer) forget(d *delivery) (ack Ack, waited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d.elem == nil {
-		return nil
+		return nil, false
 	}
 	p.inFlight.Remove(d.elem)
 	d.elem = nil
-	ack := d.ack
-	d.ack = nil
-	return ack
+	ack, d.ack = d.ack, nil
+	return ack, true
 }
 
 // reap gives up records whose deadline is over; sarama keeps them, and their room, until it gives up as well.
@@ -355,15 +357,6 @@ func (p *Producer) patience(now time.Time) time.Duration {
 	return min(wait, closeTimeoutMax)
 }
 
-// busy tells whether sarama has records, those that were given up included.
-func (p *Producer) busy() bool {
-	if !p.count.TryAcquire(maxInFlightRecords) {
-		return true
-	}
-	p.count.Release(maxInFlightRecords)
-	return false
-}
-
 // Close refuses new records, wakes senders that wait, waits up to 10 s for what is in flight, and gives up the rest with
 // ErrClosed. It may be called more than once.
 func (p *Producer) Close() error {
@@ -384,12 +377,8 @@ func (p *Producer) drain(patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := p.count.Acquire(ctx, maxInFlightRecords); err != nil {
-		return inFlightAfter(patience)
+		return fmt.Errorf("records were still in flight after %v", patience)
 	}
 	p.count.Release(maxInFlightRecords)
 	return nil
-}
-
-func inFlightAfter(d time.Duration) error {
-	return fmt.Errorf("records were still in flight after %v", d)
 }

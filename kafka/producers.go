@@ -65,7 +65,7 @@ func connect(of *Producers, cfg Config, opts ProducerOptions) (*connection, erro
 	for _, limit := range distinct(opts.Limits) {
 		l, err := newLane(cfg, limit, opts.Gather, settle)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("start producer: %w", err), c.close(0, func() bool { return false }))
+			return nil, errors.Join(fmt.Errorf("start producer: %w", err), c.close())
 		}
 		c.lanes[limit] = l
 	}
@@ -87,27 +87,44 @@ func distinct(limits map[string]int) []int {
 	return out
 }
 
-// leave waits for what a producer has in flight. The last one that leaves closes the connection.
+// leave waits for what a producer has in flight. What has no answer by then is ended by cutting the connection, for all who use
+// it: nothing of a producer is written once it has closed, and whom else that broker does not answer has the same trouble. The
+// last one that leaves closes the connection.
 func (c *connection) leave(p *Producer) error {
-	patience := p.patience(time.Now())
 	c.of.mu.Lock()
-	c.users--
-	last := c.users == 0
 	if c.of.current == c {
 		c.of.current = nil
 	}
 	c.of.mu.Unlock()
-	if !last {
-		return p.drain(patience)
+	err := p.drain(p.patience(time.Now()))
+	if err != nil {
+		err = errors.Join(err, c.cut())
+		_ = p.drain(closeTimeoutMax) // each attempt fails at once now
 	}
-	return c.close(patience, p.busy)
+	c.of.mu.Lock()
+	c.users--
+	last := c.users == 0
+	c.of.mu.Unlock()
+	if last {
+		err = errors.Join(err, c.close())
+	}
+	return err
 }
 
-func (c *connection) close(patience time.Duration, busy func() bool) error {
+// cut ends every record on its way with an error, and every later one.
+func (c *connection) cut() (err error) {
+	for _, l := range c.lanes {
+		err = errors.Join(err, l.cutOff())
+	}
+	return err
+}
+
+// close ends the connection; nothing is in flight any more, and nobody sends.
+func (c *connection) close() error {
 	var all sync.WaitGroup
 	errs := make(chan error, len(c.lanes))
 	for _, l := range c.lanes {
-		all.Go(func() { errs <- l.close(patience, busy) })
+		all.Go(func() { errs <- l.close(closeTimeoutMin) })
 	}
 	all.Wait()
 	close(errs)

@@ -42,7 +42,13 @@ func (e *Embedder) HandleBatch(ctx context.Context, b stage.Batch[rag.Chunk, wir
 		of[i] = t
 	}
 	res := stage.BatchResult[wire.CachedVector]{Rows: map[string]*wire.CachedVector{}, Errors: map[int]error{}}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) == 0:
+	case !b.Valid(): // a service may have to be paid
+		for _, t := range missing {
+			t.err = stage.Outage("partition", 0, errLost)
+		}
+	default:
 		e.ask(ctx, missing)
 	}
 	for _, t := range missing {

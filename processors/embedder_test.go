@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/waymarkhq/waymark/processors"
+	"github.com/waymarkhq/waymark/rag"
 	"github.com/waymarkhq/waymark/rag/embed"
 	"github.com/waymarkhq/waymark/rag/wire"
 	"github.com/waymarkhq/waymark/stage"
@@ -143,4 +144,19 @@ func TestForeignChunksAreIgnored(t *testing.T) {
 		stagetest.Tombstone("chunks", "k"),
 	)
 	want(t, run.Outputs())
+}
+
+// Where the partition is lost, or a row could not be read, nobody is paid: the batch comes again.
+func TestNothingIsAskedForABatchThatComesAgain(t *testing.T) {
+	service, valid, read := &fakeService{}, true, 0
+	b := stage.Batch[rag.Chunk, wire.CachedVector]{Valid: func() bool { return valid }, Row: func(string) *wire.CachedVector {
+		read, valid = read+1, false
+		return nil
+	}}
+	out := chunksOf(t, "a", "one")[0]
+	b.Messages = append(b.Messages, stage.Message[rag.Chunk]{Key: string(out.Key), Value: decode(t, topics.Chunks, out)})
+	res := newEmbedder(service).HandleBatch(t.Context(), b)
+	if read != 1 || len(service.asked()) != 0 || len(res.Outputs) != 0 || stage.ClassOf(res.Errors[0]) != stage.ClassOutage {
+		t.Errorf("read %d rows, asked %v, sent %d, errors %v", read, service.asked(), len(res.Outputs), res.Errors)
+	}
 }

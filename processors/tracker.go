@@ -18,10 +18,12 @@ type Tracker struct {
 // and chunks, is one row to write and to read, and not two.
 func (t *Tracker) HandleBatch(_ context.Context, b stage.Batch[rag.Event, ledger.TrackerRow]) stage.BatchResult[ledger.TrackerRow] {
 	rows := map[string]*ledger.TrackerRow{}
+	var ended []time.Duration
+	foreign := 0
 	for _, m := range b.Messages {
 		e := m.Value
 		if rag.EventKey(e.DocumentID, e.MessageID) != m.Key {
-			t.Metrics.ignored(StageTracker) // not ours; it belongs to no submission that could be named
+			foreign++ // not ours; it belongs to no submission that could be named
 			continue
 		}
 		row, merged := rows[m.Key]
@@ -31,10 +33,19 @@ func (t *Tracker) HandleBatch(_ context.Context, b stage.Batch[rag.Event, ledger
 		next := ledger.ApplyEvent(row, e)
 		if took, ok := endToEnd(next, e.Revision); ok {
 			if _, before := endToEnd(row, e.Revision); !before {
-				t.Metrics.took(took)
+				ended = append(ended, took)
 			}
 		}
 		rows[m.Key] = next
+	}
+	if !b.Valid() { // it comes again
+		return stage.BatchResult[ledger.TrackerRow]{}
+	}
+	for range foreign {
+		t.Metrics.ignored(StageTracker)
+	}
+	for _, took := range ended {
+		t.Metrics.took(took)
 	}
 	return stage.BatchResult[ledger.TrackerRow]{Rows: rows}
 }

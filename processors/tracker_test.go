@@ -99,11 +99,13 @@ func TestForeignEventsAreIgnored(t *testing.T) {
 	}
 }
 
+func owned() bool { return true }
+
 func eventMessage(e rag.Event) stage.Message[rag.Event] {
 	return stage.Message[rag.Event]{Key: rag.EventKey(e.DocumentID, e.MessageID), Value: e}
 }
 
-// However events are cut into batches, the timelines and what was measured are the same, and each batch writes a row once.
+// However events are cut into batches, the timelines and what was measured are the same.
 func TestTimelinesDoNotDependOnBatches(t *testing.T) {
 	statuses := []rag.Status{rag.StatusAccepted, rag.StatusChunked, rag.StatusEmbedded, rag.StatusRetrying, rag.StatusIndexed, rag.StatusDead}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -117,7 +119,7 @@ func TestTimelinesDoNotDependOnBatches(t *testing.T) {
 			tracker := &processors.Tracker{Metrics: processors.NewMetrics(registry, "memory")}
 			for rest := events; len(rest) > 0; {
 				n := rapid.IntRange(1, min(most, len(rest))).Draw(rt, "batch")
-				res := tracker.HandleBatch(t.Context(), stage.Batch[rag.Event, ledger.TrackerRow]{Messages: rest[:n],
+				res := tracker.HandleBatch(t.Context(), stage.Batch[rag.Event, ledger.TrackerRow]{Messages: rest[:n], Valid: owned,
 					Row: func(key string) *ledger.TrackerRow { return rows[key] }})
 				maps.Copy(rows, res.Rows)
 				rest = rest[n:]
@@ -175,7 +177,7 @@ func TestEndToEndSeconds(t *testing.T) {
 			tracker := &processors.Tracker{Metrics: processors.NewMetrics(registry, "memory")}
 			rows := map[string]*ledger.TrackerRow{}
 			for _, e := range tc.events {
-				res := tracker.HandleBatch(t.Context(), stage.Batch[rag.Event, ledger.TrackerRow]{Messages: []stage.Message[rag.Event]{eventMessage(e)},
+				res := tracker.HandleBatch(t.Context(), stage.Batch[rag.Event, ledger.TrackerRow]{Messages: []stage.Message[rag.Event]{eventMessage(e)}, Valid: owned,
 					Row: func(key string) *ledger.TrackerRow { return rows[key] }})
 				maps.Copy(rows, res.Rows)
 			}

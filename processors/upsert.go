@@ -24,14 +24,7 @@ func (x *Indexer) HandleBatch(ctx context.Context, b stage.Batch[rag.Vector, led
 		w.todo = append(w.todo, i)
 	}
 	w.lookAgain(ctx)
-	for len(w.todo) > 0 {
-		if !b.Valid() {
-			w.giveUp("partition", errLost)
-			break
-		}
-		if !w.round(ctx) {
-			break
-		}
+	for len(w.todo) > 0 && w.round(ctx) {
 	}
 	return stage.BatchResult[ledger.DocumentRow]{Outputs: w.receipts(), Errors: w.errors}
 }
@@ -108,6 +101,10 @@ type batchWrite struct {
 func (w *batchWrite) round(ctx context.Context) bool {
 	objects, repair := w.prepare()
 	if len(objects) == 0 {
+		return false
+	}
+	if !w.b.Valid() {
+		w.giveUp("partition", errLost)
 		return false
 	}
 	start := w.x.Now()

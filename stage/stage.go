@@ -116,7 +116,8 @@ type Batch[T, R any] struct {
 	Messages  []Message[T]
 	// Row reads the current row of a key of this partition; nil if it has none.
 	Row func(key string) *R
-	// Valid reports whether this pod still owns the partition. Ask it before every effect on the outside.
+	// Valid reports whether this pod still owns the partition, and every row that was asked for could be read: one that could
+	// not is given as nil, and the batch comes again, whatever its result is. Ask it before every effect on the outside.
 	Valid func() bool
 	// Held says that the batch waits inside the handler for a dependency that does not do its work, and why. Readiness and the
 	// metric of outages say so until the handler returns. May be nil where no engine runs the batch.

@@ -34,7 +34,7 @@ func (c *Cluster) format(ctx context.Context) error {
 			args = append(args, "--add-scram", fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", name, password))
 		}
 		formatting.Go(func() {
-			if out, err := c.Release.java(ctx, quickJVM, nil, toolHeapMB, args...).CombinedOutput(); err != nil {
+			if out, err := c.Release.java(ctx, nil, toolHeapMB, args...).CombinedOutput(); err != nil {
 				errs[i-1] = fmt.Errorf("kafkalocal: formatting node %d: %w\n%s", i, err, out)
 			}
 		})

@@ -19,14 +19,11 @@ import (
 // Options describe a cluster. Release and Dir are required; the zero value of everything else is usable.
 type Options struct {
 	Release Release
-	Dir     string // the cluster's own folder: node1, node2, ...
-	Nodes   int    // 1 (default) or 3
-	Port    int    // first port; 0 takes free ones
-	HeapMB  int    // heap of each node, 256 by default
-	// Measured runs the nodes as Kafka's own start script does (kafka-run-class.sh: G1, both compilers), for whoever measures
-	// what runs on them. Without it they start fast and stay small, and never become as fast.
-	Measured bool
-	Props    map[string]string // server properties that override those of the package
+	Dir     string            // the cluster's own folder: node1, node2, ...
+	Nodes   int               // 1 (default) or 3
+	Port    int               // first port; 0 takes free ones
+	HeapMB  int               // heap of each node, 256 by default
+	Props   map[string]string // server properties that override those of the package
 
 	// Users are SCRAM-SHA-512 users, name to password. If there are any, each node also has a SASL listener, which takes
 	// SCRAM-SHA-512 and PLAIN, and ACLs are enforced. Superusers are admin and ANONYMOUS: who comes by Plaintext, or by SSL

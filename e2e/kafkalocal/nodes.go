@@ -209,11 +209,7 @@ func (c *Cluster) launch(ctx context.Context, i int, flags ...string) error {
 	if c.Keys != "" {
 		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://"+c.Keys)
 	}
-	jvm := quickJVM
-	if c.Measured {
-		jvm = measuredJVM
-	}
-	cmd := c.Release.java(context.WithoutCancel(ctx), jvm, flags, c.HeapMB, "kafka.Kafka", c.file(node(i), "server.properties"))
+	cmd := c.Release.java(context.WithoutCancel(ctx), flags, c.HeapMB, "kafka.Kafka", c.file(node(i), "server.properties"))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C at the terminal is not for the node
 	if err := cmd.Start(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -152,24 +151,19 @@ const dumpFlag = "-XX:ArchiveClassesAtExit="
 // toolHeapMB is enough for Kafka's command-line tools.
 const toolHeapMB = 64
 
-// JVMs. The quick one is made to start fast and stay small rather than to run fast for hours; the other one is that of
-// kafka-run-class.sh.
-var (
-	quickJVM    = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
-	measuredJVM = []string{"-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}
-)
-
-// java is a JVM of a kind, with more flags.
-func (r Release) java(ctx context.Context, kind, flags []string, heapMB int, args ...string) *exec.Cmd {
+// java is a JVM made to start fast and stay small rather than to run fast for hours.
+func (r Release) java(ctx context.Context, flags []string, heapMB int, args ...string) *exec.Cmd {
 	jars, _ := filepath.Glob(filepath.Join(r.Jars, "*.jar")) // sorted: the archive wants the same order
 	dumps := len(flags) > 0 && strings.HasPrefix(flags[0], dumpFlag)
-	all := append(slices.Clone(kind),
+	all := append([]string{
 		"-cp", strings.Join(jars, ":"),
-		"-Xmx"+strconv.Itoa(heapMB)+"m",
+		"-Xmx" + strconv.Itoa(heapMB) + "m",
+		"-XX:+UseSerialGC",
+		"-XX:TieredStopAtLevel=1",
 		"-XX:-UsePerfData",
 		"-XX:+ExitOnOutOfMemoryError",
-		"-Djava.awt.headless=true")
-	all = append(all, flags...)
+		"-Djava.awt.headless=true",
+	}, flags...)
 	if _, err := os.Stat(r.Archive); err == nil && !dumps {
 		all = append(all, "-XX:SharedArchiveFile="+r.Archive)
 	}
@@ -190,5 +184,5 @@ const (
 
 // Tool is a run of one of Kafka's own command-line tools; the caller starts it. It ends with ctx.
 func (r Release) Tool(ctx context.Context, class string, args ...string) *exec.Cmd {
-	return r.java(ctx, quickJVM, []string{"-Dorg.apache.logging.log4j.level=WARN"}, 2*toolHeapMB, append([]string{class}, args...)...)
+	return r.java(ctx, []string{"-Dorg.apache.logging.log4j.level=WARN"}, 2*toolHeapMB, append([]string{class}, args...)...)
 }

@@ -32,10 +32,9 @@ import (
 )
 
 const (
-	benchVariable     = "E2E_BENCH"       // runs the measurements of this file
-	benchDocsVariable = "BENCH_DOCUMENTS" // 1,500 unless set
-	// The first rounds warm the brokers up: their compilers take as much of the machine as the rest of a broker at first.
-	benchRoundsVariable = "BENCH_ROUNDS" // 3 unless set
+	benchVariable       = "E2E_BENCH"       // runs the measurements of this file
+	benchDocsVariable   = "BENCH_DOCUMENTS" // 1,500 unless set
+	benchRoundsVariable = "BENCH_ROUNDS"    // 3 unless set; the machine is not the same from one minute to the next
 	benchPoll           = 200 * time.Millisecond
 	benchWriters        = 4
 	benchBatch          = 100

@@ -50,11 +50,7 @@ func startBrokers(ctx context.Context) (brokers, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users, Props: quickRetention}
-	if os.Getenv(benchVariable) != "" {
-		options.Measured, options.HeapMB = true, 512
-	}
-	c, err := kafkalocal.New(ctx, options)
+	c, err := kafkalocal.New(ctx, kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users, Props: quickRetention})
 	if err != nil {
 		return nil, err
 	}

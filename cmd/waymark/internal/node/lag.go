@@ -23,7 +23,8 @@ type lagReader struct {
 }
 
 func newLagReader(cfg kafka.Config, topics kafka.Topics) (*lagReader, error) {
-	conf, err := cfg.Sarama()
+	// A broker that hangs is asked twice at most: the look for another leader comes after that (offsets).
+	conf, err := cfg.Sarama(func(s *sarama.Config) { s.Admin.Retry.Max = 1 })
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +60,21 @@ func (l *lagReader) inputs() map[string]struct {
 	}
 }
 
-// Lag is, per stage, the number of records behind the committed offsets.
+// Lag is, per stage, the number of records behind the committed offsets. What was committed is asked before the ends: where all
+// are 0, every record that any stage had written by then was done.
 func (l *lagReader) Lag(context.Context) (map[string]int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []string
-	for _, in := range l.inputs() {
+	done := map[string]*sarama.OffsetFetchResponse{}
+	for stage, in := range l.inputs() {
+		of, err := l.partitions(in.topics...)
+		if err == nil {
+			done[stage], err = l.committed(in.group, of)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lag of %s: %w", in.group, err)
+		}
 		all = append(all, in.topics...)
 	}
 	partitions, err := l.partitions(all...)
@@ -77,29 +87,21 @@ func (l *lagReader) Lag(context.Context) (map[string]int64, error) {
 	}
 	out := map[string]int64{}
 	for stage, in := range l.inputs() {
-		if out[stage], err = l.behind(in.group, in.topics, ends); err != nil {
+		if out[stage], err = l.behind(done[stage], in.topics, ends); err != nil {
 			return nil, fmt.Errorf("lag of %s: %w", in.group, err)
 		}
 	}
 	return out, nil
 }
 
-// behind is how many records a group has not committed of those before the ends.
-func (l *lagReader) behind(group string, topics []string, ends map[string]map[int32]int64) (int64, error) {
-	asked, err := l.partitions(topics...)
-	if err != nil {
-		return 0, err
-	}
-	done, err := l.committed(group, asked)
-	if err != nil {
-		return 0, err
-	}
+// behind is how many records of the topics stand between what is committed and the ends.
+func (l *lagReader) behind(done *sarama.OffsetFetchResponse, topics []string, ends map[string]map[int32]int64) (int64, error) {
 	unread := map[string][]int32{} // nothing of it is committed
 	var sum int64
-	for t, partitions := range asked {
-		for _, p := range partitions {
+	for _, t := range topics {
+		for p, end := range ends[t] {
 			if b := done.GetBlock(t, p); b != nil && b.Offset >= 0 {
-				sum += max(0, ends[t][p]-b.Offset)
+				sum += max(0, end-b.Offset)
 			} else {
 				unread[t] = append(unread[t], p)
 			}
