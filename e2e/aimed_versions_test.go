@@ -144,6 +144,7 @@ func TestLateChunksOfADeadGeneration(t *testing.T) {
 	}
 	first.kill(syscall.SIGKILL)
 	first.relaunch(fault.BeforeUpsert + ":1:stop")
+	first.waitReady() // else it may hear that the version is dead before it has had a chunk
 	m := w.put("doc", w.text(400)+" And the end is broken.")
 	w.replayed = []string{m}
 	eventually(t, "the indexer to stop itself", func() error {
