@@ -46,8 +46,8 @@ bench: ## the benchmarks (BENCH=regexp, BENCHTIME=1s)
 bench-kafka: ## the engine beside sarama, goka and Kafka Streams, and in 1, 2 and 4 processes, on a real broker (BENCH=Beside MESSAGES=300000)
 	E2E_NATIVE=1 BENCH_MESSAGES=$(MESSAGES) go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 60m ./e2e/streams
 
-bench-weaviate: ## the sink and the pipeline beside bare loops on real brokers and a real Weaviate (DOCUMENTS=1500 ROUNDS=3)
-	E2E_BACKEND=native E2E_NATIVE=1 E2E_BENCH=1 BENCH_DOCUMENTS=$(DOCUMENTS) BENCH_ROUNDS=$(ROUNDS) go test -count=1 -timeout 30m -run 'BesideABareLoop$$' -v ./e2e/native
+bench-weaviate: ## the sink and the pipeline beside bare loops on real brokers and a real Weaviate (DOCUMENTS=1500 ROUNDS=3 NODES=1)
+	E2E_BACKEND=native E2E_NATIVE=1 E2E_BENCH=1 BENCH_DOCUMENTS=$(DOCUMENTS) BENCH_ROUNDS=$(ROUNDS) BENCH_NODES=$(NODES) go test -count=1 -timeout 30m -run 'BesideABareLoop$$' -v ./e2e/native
 
 eval: ## how well questions find their passages, per mode of search and splitter: docs/quality.md
 	go run ./internal/eval/cmd/eval

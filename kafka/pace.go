@@ -13,13 +13,13 @@ const (
 	// paceBursts go at once after a pause: more than a lone record sets off on its way through all stages.
 	paceBursts = 12
 	// paceEvery is how far apart bursts are once those are used up, and so the longest that a record waits.
-	paceEvery = 50 * time.Millisecond
+	paceEvery = 20 * time.Millisecond
 	// paceRecords or paceBytes that wait are worth a request by themselves.
 	paceRecords = 256
 	paceBytes   = 256 << 10
 )
 
-// pacer hands records on in bursts: at once while there are few, and with others of the next 50 ms while there are many.
+// pacer hands records on in bursts: at once while there are few, and with others of the next 20 ms while there are many.
 type pacer struct {
 	in    chan *sarama.ProducerMessage // closed by whoever ends it; what is in it is handed on
 	out   chan<- *sarama.ProducerMessage

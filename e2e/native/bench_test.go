@@ -35,6 +35,7 @@ const (
 	benchVariable       = "E2E_BENCH"       // runs the measurements of this file
 	benchDocsVariable   = "BENCH_DOCUMENTS" // 1,500 unless set
 	benchRoundsVariable = "BENCH_ROUNDS"    // 3 unless set; the machine is not the same from one minute to the next
+	benchNodesVariable  = "BENCH_NODES"     // 1: one broker without replication, instead of three
 	benchPoll           = 200 * time.Millisecond
 	benchWriters        = 4
 	benchBatch          = 100

@@ -50,7 +50,11 @@ func startBrokers(ctx context.Context) (brokers, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := kafkalocal.New(ctx, kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: 3, TLS: true, Users: users, Props: quickRetention})
+	nodes := 3
+	if os.Getenv(benchVariable) != "" && os.Getenv(benchNodesVariable) == "1" {
+		nodes = 1
+	}
+	c, err := kafkalocal.New(ctx, kafkalocal.Options{Release: r, Dir: filepath.Join(suite.folder, "kafka"), Nodes: nodes, TLS: true, Users: users, Props: quickRetention})
 	if err != nil {
 		return nil, err
 	}
