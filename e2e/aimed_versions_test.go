@@ -94,8 +94,9 @@ func TestReusedMessageIDHasOneAuthor(t *testing.T) {
 func TestDyingVersionOvertakesALivingOne(t *testing.T) {
 	w := newWorld(t, worldOptions{seed: 63, read: readTroublesome, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1"}})
 	w.start("api", "api")
-	w.start("worker", workers...)
+	worker := w.start("worker", workers...)
 	w.api.waitReady()
+	worker.waitReady() // at its start it asks the service itself
 	for _, f := range []embedtest.Fault{
 		{Kind: embedtest.FaultDelay, Match: "slowly embedded", Delay: 4 * time.Second},
 		{Kind: embedtest.FaultStatus, Status: 500, Match: troublesome},
@@ -136,9 +137,10 @@ func TestLateChunksOfADeadGeneration(t *testing.T) {
 	// The indexer goes on before what it had is removed: the removal is what its chunks must go with.
 	w := newWorld(t, worldOptions{seed: 64, partitions: 1, env: []string{"WAYMARK_DELIVERY_ATTEMPTS=1", "WAYMARK_DELIVERY_REMOVAL_DELAY=10s"}})
 	w.start("api", "api")
-	w.start("others", without("indexer")...)
+	others := w.start("others", without("indexer")...)
 	first := w.start("first", "indexer")
 	w.api.waitReady()
+	others.waitReady() // at its start it asks the service itself
 	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultStatus, Status: 500, Match: "the end is broken"}); err != nil {
 		t.Fatal(err)
 	}

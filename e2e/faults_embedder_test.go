@@ -52,8 +52,9 @@ func TestStartsWhileTheEmbedderIsAway(t *testing.T) {
 func TestFaultSpoiltVectors(t *testing.T) {
 	w := newWorld(t, worldOptions{seed: 16, read: readSpoilt})
 	w.start("api", "api")
-	w.start("worker", workers...)
+	worker := w.start("worker", workers...)
 	w.api.waitReady()
+	worker.waitReady() // at its start it asks the service itself
 	w.watch()
 	var kinds []embedtest.FaultKind
 	inject := func(f embedtest.Fault) {
@@ -116,6 +117,7 @@ func TestFaultEmbedderAway(t *testing.T) {
 	w.start("api", "api")
 	worker := w.start("worker", workers...)
 	w.api.waitReady()
+	worker.waitReady() // at its start it asks the service itself
 	monitor := api{t, "http://" + worker.monitor}
 	n := 0
 	outage := func(f embedtest.Fault, lasts time.Duration) (calls int) {
@@ -170,8 +172,9 @@ func TestFaultEmbedderLosesACall(t *testing.T) {
 	slowFault(t, "it waits for the time limit of a call")
 	w := newWorld(t, worldOptions{seed: 18})
 	w.start("api", "api")
-	w.start("worker", workers...)
+	worker := w.start("worker", workers...)
 	w.api.waitReady()
+	worker.waitReady() // at its start it asks the service itself
 	if err := w.embedder.Inject(embedtest.Fault{Kind: embedtest.FaultHang, Match: "This is text number", Times: 1}); err != nil {
 		t.Fatal(err)
 	}
