@@ -30,10 +30,7 @@ func Background[R any](work stage.Background[R]) Option {
 
 // rowOf reads a row for work off goka's goroutine; one that cannot be read counts as none.
 func (p *partition) rowOf(key string) any {
-	if p.rows == nil {
-		return nil
-	}
-	row, err := p.rows.read(key)
+	row, _, err := p.row(key)
 	if err != nil {
 		p.log.Error("a row cannot be read", "error", err)
 		return nil

@@ -18,10 +18,7 @@ type unreadRow struct {
 // reader gives rows to the handler; one that cannot be read is given as none.
 func (u *unreadRow) reader(p *partition) func(key string) any {
 	return func(key string) any {
-		if p.rows == nil {
-			return nil
-		}
-		row, err := p.rows.read(key)
+		row, _, err := p.row(key)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if u.err == nil {

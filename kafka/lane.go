@@ -102,7 +102,6 @@ func (l *lane) close(timeout time.Duration) error {
 	}()
 	select {
 	case <-done:
-		return l.cutOff()
 	case <-time.After(timeout):
 	}
 	err := l.cutOff()

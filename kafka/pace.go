@@ -24,13 +24,11 @@ type pacer struct {
 	in    chan *sarama.ProducerMessage // closed by whoever ends it; what is in it is handed on
 	out   chan<- *sarama.ProducerMessage
 	limit *rate.Limiter
-	now   func() time.Time
-	after func(time.Duration) <-chan time.Time
 }
 
 func newPacer(out chan<- *sarama.ProducerMessage) *pacer {
 	return &pacer{in: make(chan *sarama.ProducerMessage, handOverBuffer), out: out,
-		limit: rate.NewLimiter(rate.Every(paceEvery), paceBursts), now: time.Now, after: time.After}
+		limit: rate.NewLimiter(rate.Every(paceEvery), paceBursts)}
 }
 
 // run ends once in is closed and everything has been handed on.
@@ -46,12 +44,12 @@ func (p *pacer) run() {
 // gather waits for the time of the next burst, or until enough has come.
 func (p *pacer) gather(first *sarama.ProducerMessage) []*sarama.ProducerMessage {
 	burst, size := []*sarama.ProducerMessage{first}, messageSize(first)
-	turn := p.limit.ReserveN(p.now(), 1)
-	wait := turn.DelayFrom(p.now())
+	turn := p.limit.Reserve()
+	wait := turn.Delay()
 	if wait <= 0 {
 		return burst
 	}
-	due := p.after(wait)
+	due := time.After(wait)
 	for len(burst) < paceRecords && size < paceBytes {
 		select {
 		case <-due:
@@ -63,13 +61,13 @@ func (p *pacer) gather(first *sarama.ProducerMessage) []*sarama.ProducerMessage 
 			burst, size = append(burst, m), size+messageSize(m)
 		}
 	}
-	turn.CancelAt(p.now()) // it went for its size
+	turn.Cancel() // it went for its size
 	return burst
 }
 
 // pass lets through what comes while the producer waits for the rest of a batch: it goes with it.
 func (p *pacer) pass() {
-	over := p.after(flushFrequency)
+	over := time.After(flushFrequency)
 	for {
 		select {
 		case <-over:

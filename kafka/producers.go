@@ -3,6 +3,8 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,7 +64,11 @@ type connection struct {
 
 func connect(of *Producers, cfg Config, opts ProducerOptions) (*connection, error) {
 	c := &connection{of: of, lanes: make(map[int]*lane)}
-	for _, limit := range distinct(opts.Limits) {
+	limits := []int{DefaultTopicBytes}
+	if opts.Limits != nil {
+		limits = slices.Compact(slices.Sorted(maps.Values(opts.Limits)))
+	}
+	for _, limit := range limits {
 		l, err := newLane(cfg, limit, opts.Gather, settle)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("start producer: %w", err), c.close())
@@ -70,21 +76,6 @@ func connect(of *Producers, cfg Config, opts ProducerOptions) (*connection, erro
 		c.lanes[limit] = l
 	}
 	return c, nil
-}
-
-func distinct(limits map[string]int) []int {
-	if limits == nil {
-		return []int{DefaultTopicBytes}
-	}
-	var out []int
-	seen := make(map[int]bool)
-	for _, l := range limits {
-		if !seen[l] {
-			seen[l] = true
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // leave waits for what a producer has in flight. What has no answer by then is ended by cutting the connection, for all who use

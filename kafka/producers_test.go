@@ -23,6 +23,24 @@ func open(t *testing.T, s *kafka.Producers) *kafka.Producer {
 	return p
 }
 
+// two are producers of one connection, and a broker with the topic t.
+func two(t *testing.T, o kafka.ProducerOptions) (b *embedded.Broker, s *kafka.Producers, first, second *kafka.Producer) {
+	t.Helper()
+	kafkatest.NoLeaks(t)
+	b = kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
+	s = kafka.NewProducers(b.Config(), o)
+	return b, s, open(t, s), open(t, s)
+}
+
+func wantAcks(t *testing.T, acks ...chan error) {
+	t.Helper()
+	for _, a := range acks {
+		if err := kafkatest.Receive(t, "an acknowledgement", a); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func send(t *testing.T, p *kafka.Producer, value string) (done chan error) {
 	t.Helper()
 	done = make(chan error, 1)
@@ -34,11 +52,11 @@ func send(t *testing.T, p *kafka.Producer, value string) (done chan error) {
 }
 
 // hold keeps produce requests waiting until release; held tells of each.
-func hold(b *embedded.Broker) (held chan int, release func()) {
-	held, waiting := make(chan int, 1000), make(chan struct{})
-	b.Cluster().ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+func hold(b *embedded.Broker) (held chan struct{}, release func()) {
+	held, waiting := make(chan struct{}, 1000), make(chan struct{})
+	b.Cluster().ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		b.Cluster().KeepControl()
-		held <- len(r.(*kmsg.ProduceRequest).Topics)
+		held <- struct{}{}
 		b.Cluster().SleepControl(func() { <-waiting })
 		return nil, nil, false
 	})
@@ -47,10 +65,7 @@ func hold(b *embedded.Broker) (held chan int, release func()) {
 
 // What the stages of a process have for a broker goes in one request.
 func TestProducersShareRequests(t *testing.T) {
-	kafkatest.NoLeaks(t)
-	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
-	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{})
-	first, second := open(t, s), open(t, s)
+	b, _, first, second := two(t, kafka.ProducerOptions{})
 	held, release := hold(b)
 	defer release()
 	acks := []chan error{send(t, first, "alone")}
@@ -60,11 +75,7 @@ func TestProducersShareRequests(t *testing.T) {
 		acks = append(acks, send(t, first, fmt.Sprint("first ", i)), send(t, second, fmt.Sprint("second ", i)))
 	}
 	release()
-	for _, a := range acks {
-		if err := kafkatest.Receive(t, "an acknowledgement", a); err != nil {
-			t.Error(err)
-		}
-	}
+	wantAcks(t, acks...)
 	if n := len(held); n < 1 || n > 3 { // what is on its way between two goroutines of the client may miss the first
 		t.Errorf("%d requests for what came together", n)
 	}
@@ -78,10 +89,7 @@ func TestProducersShareRequests(t *testing.T) {
 
 // A producer that closes waits for its own records and disturbs nobody; the last one ends the connection (NoLeaks).
 func TestProducersCloseOneByOne(t *testing.T) {
-	kafkatest.NoLeaks(t)
-	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
-	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{Gather: true})
-	first, second := open(t, s), open(t, s)
+	b, s, first, second := two(t, kafka.ProducerOptions{Gather: true})
 	var acks []chan error
 	for i := range 500 {
 		acks = append(acks, send(t, first, fmt.Sprint(i)))
@@ -104,9 +112,7 @@ func TestProducersCloseOneByOne(t *testing.T) {
 	}
 	third := open(t, s) // on a connection of its own
 	for _, p := range []*kafka.Producer{second, third} {
-		if err := kafkatest.Receive(t, "an acknowledgement", send(t, p, "later")); err != nil {
-			t.Error(err)
-		}
+		wantAcks(t, send(t, p, "later"))
 		if err := errors.Join(p.Close(), p.Close()); err != nil {
 			t.Error(err)
 		}
@@ -118,10 +124,7 @@ func TestProducersCloseOneByOne(t *testing.T) {
 
 // A producer that has nothing on its way does not cut off another that waits for its answers, whichever closes first.
 func TestProducersCloseTogether(t *testing.T) {
-	kafkatest.NoLeaks(t)
-	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
-	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{})
-	busy, idle := open(t, s), open(t, s)
+	b, _, busy, idle := two(t, kafka.ProducerOptions{})
 	held, release := hold(b)
 	defer release()
 	acks := []chan error{send(t, busy, "1"), send(t, busy, "2")}
@@ -135,24 +138,13 @@ func TestProducersCloseTogether(t *testing.T) {
 	if err := kafkatest.Receive(t, "the end of the busy one", closed); err != nil {
 		t.Error(err)
 	}
-	for _, a := range acks {
-		if err := kafkatest.Receive(t, "an acknowledgement", a); err != nil {
-			t.Error(err)
-		}
-	}
+	wantAcks(t, acks...)
 }
 
 // What a producer gives up when it closes is ended: it is not written after that, behind what others wrote. Who shares its
 // connection hears of it with its next record, and opens another.
 func TestProducersEndWhatTheyGiveUp(t *testing.T) {
-	kafkatest.NoLeaks(t)
-	b := kafkatest.StartBroker(t, kafkatest.Topic("t", 1))
-	s := kafka.NewProducers(b.Config(), kafka.ProducerOptions{DeliveryTimeout: 500 * time.Millisecond, Gather: true})
-	impatient, err := s.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := open(t, s)
+	b, s, impatient, other := two(t, kafka.ProducerOptions{DeliveryTimeout: 500 * time.Millisecond, Gather: true})
 	held, release := hold(b)
 	defer release()
 	asked := send(t, impatient, "the broker has it")
