@@ -65,55 +65,50 @@ func (l *lagReader) inputs() map[string]struct {
 func (l *lagReader) Lag(context.Context) (map[string]int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []string
-	done := map[string]*sarama.OffsetFetchResponse{}
-	for stage, in := range l.inputs() {
+	done := map[string]map[int32]int64{} // by topic and partition; where nothing is committed, the oldest offset
+	all, fresh := map[string][]int32{}, map[string][]int32{}
+	for _, in := range l.inputs() {
 		of, err := l.partitions(in.topics...)
-		if err == nil {
-			done[stage], err = l.committed(in.group, of)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("lag of %s: %w", in.group, err)
 		}
-		all = append(all, in.topics...)
+		committed, err := l.committed(in.group, of)
+		if err != nil {
+			return nil, fmt.Errorf("lag of %s: %w", in.group, err)
+		}
+		maps.Copy(all, of)
+		for t, partitions := range of {
+			done[t] = map[int32]int64{}
+			for _, p := range partitions {
+				if b := committed.GetBlock(t, p); b != nil && b.Offset >= 0 {
+					done[t][p] = b.Offset
+				} else {
+					fresh[t] = append(fresh[t], p)
+				}
+			}
+		}
 	}
-	partitions, err := l.partitions(all...)
+	oldest, err := l.offsets(fresh, sarama.OffsetOldest)
 	if err != nil {
 		return nil, fmt.Errorf("lag: %w", err)
 	}
-	ends, err := l.offsets(partitions, sarama.OffsetNewest)
+	for t, of := range oldest {
+		maps.Copy(done[t], of)
+	}
+	ends, err := l.offsets(all, sarama.OffsetNewest)
 	if err != nil {
 		return nil, fmt.Errorf("lag: %w", err)
 	}
 	out := map[string]int64{}
 	for stage, in := range l.inputs() {
-		if out[stage], err = l.behind(done[stage], in.topics, ends); err != nil {
-			return nil, fmt.Errorf("lag of %s: %w", in.group, err)
-		}
-	}
-	return out, nil
-}
-
-// behind is how many records of the topics stand between what is committed and the ends.
-func (l *lagReader) behind(done *sarama.OffsetFetchResponse, topics []string, ends map[string]map[int32]int64) (int64, error) {
-	unread := map[string][]int32{} // nothing of it is committed
-	var sum int64
-	for _, t := range topics {
-		for p, end := range ends[t] {
-			if b := done.GetBlock(t, p); b != nil && b.Offset >= 0 {
-				sum += max(0, end-b.Offset)
-			} else {
-				unread[t] = append(unread[t], p)
+		out[stage] = 0
+		for _, t := range in.topics {
+			for p, end := range ends[t] {
+				out[stage] += max(0, end-done[t][p])
 			}
 		}
 	}
-	oldest, err := l.offsets(unread, sarama.OffsetOldest)
-	for t, of := range oldest {
-		for p, first := range of {
-			sum += max(0, ends[t][p]-first)
-		}
-	}
-	return sum, err
+	return out, nil
 }
 
 func (l *lagReader) partitions(topics ...string) (map[string][]int32, error) {
