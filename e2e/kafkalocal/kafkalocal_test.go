@@ -1,13 +1,16 @@
 package kafkalocal
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -145,5 +148,40 @@ func TestOpenWithoutCluster(t *testing.T) {
 	}
 	if _, err := New(t.Context(), Options{Dir: t.TempDir(), Nodes: 2}); err == nil {
 		t.Error("two nodes were taken")
+	}
+}
+
+// A node that has just been started has no command line yet; one that has ended may have left its id to another process.
+func TestANodeIsKnownByWhenItBegan(t *testing.T) {
+	c := &Cluster{Options: Options{Dir: t.TempDir(), Nodes: 1}}
+	if err := os.MkdirAll(c.file(node(1)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	nameless := exec.CommandContext(ctx, "bash", "-c", "exec -a '' sleep 600")
+	if err := nameless.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := nameless.Process.Pid
+	if err := c.note(1, pid); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Pid(1); got != pid {
+		t.Errorf("a process without a command line: id %d, want %d", got, pid)
+	}
+	if err := os.WriteFile(c.file(node(1), "pid"), fmt.Appendf(nil, "%d 1\n", os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Pid(1); got != 0 {
+		t.Errorf("another process with the id of the node that was: id %d, want 0", got)
+	}
+	if err := c.note(1, pid); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	_ = nameless.Wait() // it was killed
+	if got := c.Pid(1); got != 0 {
+		t.Errorf("a process that has ended: id %d, want 0", got)
 	}
 }

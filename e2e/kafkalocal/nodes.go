@@ -1,14 +1,12 @@
 package kafkalocal
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -123,16 +121,43 @@ func (c *Cluster) Pid(i int) int {
 	if err != nil {
 		return 0
 	}
-	pid, err := strconv.Atoi(string(b))
-	if err != nil {
+	var pid int
+	var start string
+	if n, _ := fmt.Sscan(string(b), &pid, &start); n != 2 {
 		return 0
 	}
-	// The id may have been given to another process since: ours has its folder as an argument.
-	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !bytes.Contains(args, []byte(c.file(node(i), "server.properties"))) {
+	// The id may have been given to another process since, which has begun later.
+	if got, running := began(pid); !running || got != start {
 		return 0
 	}
 	return pid
+}
+
+// note writes down that process pid is node i.
+func (c *Cluster) note(i, pid int) error {
+	start, _ := began(pid)
+	return os.WriteFile(c.file(node(i), "pid"), fmt.Appendf(nil, "%d %s\n", pid, start), 0o600)
+}
+
+// began is when a process was started, in ticks since the machine was, and whether it runs. Together with the id it names the
+// process for as long as it lives; its command line does not, which is empty for some milliseconds after every exec.
+func began(pid int) (start string, running bool) {
+	fields := status(pid)
+	const state, startTime = 0, 19 // fields 3 and 22 in proc(5)
+	if len(fields) <= startTime {
+		return "", false
+	}
+	return fields[startTime], fields[state] != "Z"
+}
+
+// status is what proc(5) says in /proc/PID/stat from its third field on.
+func status(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return strings.Fields(rest)
 }
 
 // RSS is the resident memory of node i in bytes; 0 if it does not run.
@@ -150,12 +175,8 @@ func (c *Cluster) RSS(i int) int64 {
 
 // paused reports whether a process was stopped with SIGSTOP.
 func paused(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return strings.HasPrefix(rest, "T")
+	fields := status(pid)
+	return len(fields) > 0 && fields[0] == "T"
 }
 
 // launched reports whether node i was started and not ended by this package since.
@@ -226,5 +247,5 @@ func (c *Cluster) launch(ctx context.Context, i int, flags ...string) error {
 	}
 	c.reaped[i] = gone
 	c.mu.Unlock()
-	return os.WriteFile(c.file(node(i), "pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
+	return c.note(i, cmd.Process.Pid)
 }
