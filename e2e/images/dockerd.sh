@@ -16,10 +16,12 @@ running() {
 # forget removes what a daemon that was killed has left behind: ids that may be other processes' by now, which a new daemon
 # takes for its own and gives up, or waits for.
 forget() {
-  lives dockerd || rm -f "$dockers/docker.pid"
-  lives containerd || rm -f "$dockers/docker/containerd/containerd.pid"
+  forget_unless dockerd "$dockers/docker.pid"
+  forget_unless containerd "$dockers/docker/containerd/containerd.pid"
 }
-lives() { grep -qsE "^[0-9]+ \($1\) [^Z]" /proc/[0-9]*/stat; }
+forget_unless() { # NAME FILE
+  [ ! -f "$2" ] || grep -qsE "^[0-9]+ \($1\) [^Z]" "/proc/$(cat "$2")/stat" || rm -f "$2"
+}
 answers() { docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 case ${1:-} in
