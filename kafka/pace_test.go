@@ -61,6 +61,18 @@ func TestALoneRecordIsHandedOnAtOnce(t *testing.T) {
 	}
 }
 
+// bursts are how many times something was handed on.
+func bursts(out []handedOn) (n int) {
+	last := -2 * flushFrequency
+	for _, m := range out {
+		if m.at > last+flushFrequency {
+			n++
+		}
+		last = m.at
+	}
+	return n
+}
+
 // Who sends all the time waits for others, but never for long; who has paused sends at once again.
 func TestManyRecordsWaitForEachOther(t *testing.T) {
 	sends := every(10*time.Millisecond, 200)
@@ -69,22 +81,44 @@ func TestManyRecordsWaitForEachOther(t *testing.T) {
 	if len(out) != len(sends)+1 {
 		t.Fatalf("%d of %d messages", len(out), len(sends)+1)
 	}
-	bursts, last := 0, time.Duration(-1)
 	for i, m := range out[:len(sends)] {
-		if wait := m.at - sends[i].at; wait < 0 || wait > paceEvery {
+		if wait := m.at - sends[i].at; wait < 0 || wait > paceMin {
 			t.Errorf("message %d waited %v", i, wait)
 		}
-		if m.at > last+flushFrequency {
-			bursts++
-		}
-		last = m.at
 	}
 	// They take 2 s; the first twelve turns are free.
-	if bursts > int(2*time.Second/paceEvery)+paceBursts+1 {
-		t.Errorf("%d bursts", bursts)
+	if n := bursts(out[:len(sends)]); n > int(2*time.Second/paceMin)+paceBursts+1 {
+		t.Errorf("%d bursts", n)
 	}
 	if got := out[len(sends)]; got != after {
 		t.Errorf("%v after a pause", got)
+	}
+}
+
+// The more there are the longer they wait, up to a tenth of a second; when there are fewer again, they do not.
+func TestTheWaitGrowsWithWhatIsSent(t *testing.T) {
+	var sends []handedOn
+	for i := range 15_000 { // 3 s
+		sends = append(sends, handedOn{strconv.Itoa(i), time.Duration(i) * 200 * time.Microsecond})
+	}
+	for i := range 100 { // 1 s
+		sends = append(sends, handedOn{"slow " + strconv.Itoa(i), 3*time.Second + time.Duration(i)*10*time.Millisecond})
+	}
+	out := pace(t, sends, 100)
+	if len(out) != len(sends) {
+		t.Fatalf("%d of %d messages", len(out), len(sends))
+	}
+	for i, m := range out {
+		wait, most := m.at-sends[i].at, paceMax
+		if sends[i].at > 3*time.Second+paceMax {
+			most = paceMin
+		}
+		if wait < 0 || wait > most {
+			t.Errorf("message %d, sent after %v, waited %v", i, sends[i].at, wait)
+		}
+	}
+	if n := bursts(out[5000:15_000]); n > int(2*time.Second/paceMax)+1 {
+		t.Errorf("%d bursts in 2 s", n)
 	}
 }
 
@@ -96,7 +130,7 @@ func TestAFullBurstIsHandedOnAtOnce(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			out := pace(t, every(0, c.messages), c.size)
-			if last := out[len(out)-1].at; len(out) != c.messages || last > paceEvery+flushFrequency {
+			if last := out[len(out)-1].at; len(out) != c.messages || last > paceMax+flushFrequency {
 				t.Errorf("%d of %d messages, the last after %v", len(out), c.messages, last)
 			}
 		})
@@ -124,7 +158,7 @@ func TestPacerKeepsOrder(t *testing.T) {
 			rt.Fatalf("%d of %d messages", len(out), len(sends))
 		}
 		for i, m := range out {
-			if wait := m.at - sends[i].at; m.name != sends[i].name || wait < 0 || wait > paceEvery {
+			if wait := m.at - sends[i].at; m.name != sends[i].name || wait < 0 || wait > paceMax {
 				rt.Fatalf("message %d: %v instead of %v", i, m, sends[i])
 			}
 		}
