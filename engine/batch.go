@@ -250,9 +250,9 @@ func abandonBatches(todo [][]batched) {
 // call runs the handler. An error is of a message of the batch that nobody has named: a panic, or an output that is too large.
 func (b *batcher) call(part []batched) (res batchResult, err error) {
 	var held sync.Map // dependencies; the handler may say it from several goroutines
-	var unread unreadRow
-	valid := func() bool { return b.p.session.alive() && unread.why() == nil }
-	raw := rawBatch{partition: b.p.id, valid: valid, row: unread.reader(b.p), held: func(dependency string, why error) {
+	var read rowsRead
+	valid := func() bool { return b.p.session.alive() && read.why() == nil }
+	raw := rawBatch{partition: b.p.id, valid: valid, row: read.reader(b.p), held: func(dependency string, why error) {
 		held.Store(dependency, nil)
 		b.p.r.outages.begin(dependency, why)
 	}}
@@ -275,19 +275,20 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 		res, err = b.in.work(b.p.work, raw)
 		return err
 	})
-	if why := unread.why(); why != nil {
+	if why := read.why(); why != nil {
 		return batchResult{}, &unreadError{why}
 	}
-	return res, joinErrors(err, b.checkBatch(res))
+	return res, joinErrors(err, b.checkBatch(&res, &read))
 }
 
-// checkBatch refuses what could not be sent, before anything is.
-func (b *batcher) checkBatch(res batchResult) error {
+// checkBatch encodes the rows and refuses what could not be sent, before anything is.
+func (b *batcher) checkBatch(res *batchResult, read *rowsRead) error {
 	err := b.p.checkOutputs(res.outputs)
 	for key, row := range res.rows {
-		if _, rowErr := b.p.checkRow(key, row); rowErr != nil {
-			err = joinErrors(err, rowErr)
-		}
+		enc, rowErr := b.p.checkRow(key, row)
+		err = joinErrors(err, rowErr)
+		enc.base = read.base(key)
+		res.encoded = append(res.encoded, enc)
 	}
 	return err
 }
@@ -349,13 +350,8 @@ func (b *batcher) send(good []batched, res batchResult) {
 	for _, out := range res.outputs {
 		b.p.send(b.p.work, out, all.hold())
 	}
-	for key, row := range res.rows {
-		enc, err := b.p.checkRow(key, row)
-		if err != nil {
-			b.p.log.Error("a row of a batch cannot be written", "error", err)
-			continue
-		}
-		b.p.rows.write(enc, all.hold())
+	for _, row := range res.encoded {
+		b.p.rows.write(row, all.hold())
 	}
 	release(0, nil)
 }

@@ -157,7 +157,7 @@ func (s *rowStore) absorb(key string, value []byte) (differs bool, err error) {
 	if current != nil && s.table.same(merged, current) {
 		return differs, nil
 	}
-	if err := s.st.Set(key, merged); err != nil {
+	if err := s.store(key, merged); err != nil {
 		return false, err
 	}
 	if row, err := s.decode(key, merged); err == nil && row != nil && s.p.timers != nil {

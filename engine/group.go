@@ -136,6 +136,7 @@ type result struct {
 type batchResult struct {
 	outputs []stage.Output
 	rows    map[string]any
+	encoded []encodedRow // the rows, once they were checked
 	errors  map[int]error
 }
 

@@ -65,9 +65,9 @@ func (p *partition) process(f *flight, in *input, raw rawMessage) {
 	p.apply(f, res, row)
 }
 
-func (p *partition) row(key string) (row any, base []byte, err error) {
+func (p *partition) row(key string) (row any, base basis, err error) {
 	if p.rows == nil {
-		return nil, nil, nil
+		return nil, basis{}, nil
 	}
 	return p.rows.load(key)
 }

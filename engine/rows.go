@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lovoo/goka"
 	"github.com/lovoo/goka/storage"
@@ -26,6 +27,8 @@ type rowStore struct {
 	// write is held from reading the current row to handing the record over: local order and log order stay one.
 	writing sync.Mutex
 	st      storage.Storage
+	// writes are how many rows were written to st, plus one: where it has not changed, what was read still stands.
+	writes atomic.Uint64
 
 	mu  sync.Mutex
 	own map[string]*ownWrites
@@ -42,25 +45,48 @@ type ownWrites struct {
 }
 
 func newRowStore(p *partition, st storage.Storage) *rowStore {
-	return &rowStore{p: p, table: p.r.group.table, topic: p.r.group.TableTopic(), st: st, own: map[string]*ownWrites{}, again: newKeyQueue()}
+	s := &rowStore{p: p, table: p.r.group.table, topic: p.r.group.TableTopic(), st: st, own: map[string]*ownWrites{}, again: newKeyQueue()}
+	s.writes.Store(1)
+	return s
 }
 
-// encodedRow is a row as it is to be written, with the bytes that it was derived from (nil: there was none).
+// encodedRow is a row as it is to be written, with what it was derived from.
 type encodedRow struct {
 	row  any
 	out  stage.Output
-	base []byte
+	base basis
 }
 
-// load returns the row of a key and its bytes, nil if it has none. A row that cannot be decoded counts as none and is
-// rebuilt; one in a newer format is an error (an outage of this pod).
-func (s *rowStore) load(key string) (row any, raw []byte, err error) {
-	b, err := s.raw(key)
-	if err != nil {
-		return nil, nil, err
+// basis is what stood in the store when a row was read: its bytes (nil: there was none), and how many writes there had been
+// before. The zero value says nothing.
+type basis struct {
+	raw    []byte
+	writes uint64
+}
+
+// load returns the row of a key, nil if it has none, and what it was read from. A row that cannot be decoded counts as none and
+// is rebuilt; one in a newer format is an error (an outage of this pod).
+func (s *rowStore) load(key string) (row any, base basis, err error) {
+	base.writes = s.writes.Load() // first: a write during the read is one more
+	if base.raw, err = s.raw(key); err != nil {
+		return nil, basis{}, err
 	}
-	row, err = s.decode(key, b)
-	return row, b, err
+	row, err = s.decode(key, base.raw)
+	return row, base, err
+}
+
+// current is the stored row of a key, which base was read from. The caller holds writing.
+func (s *rowStore) current(key string, base basis) ([]byte, error) {
+	if base.writes == s.writes.Load() {
+		return base.raw, nil
+	}
+	return s.raw(key)
+}
+
+// store puts a row into the local store. The caller holds writing.
+func (s *rowStore) store(key string, row []byte) error {
+	defer s.writes.Add(1) // after the write, and also where it failed: nobody knows what stands there then
+	return s.st.Set(key, row)
 }
 
 // raw is the stored row of a key; nil if it has none.
@@ -108,7 +134,7 @@ func (s *rowStore) write(r encodedRow, ack func(int64, error)) {
 	key := string(r.out.Key)
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	raw, err := s.raw(key)
+	raw, err := s.current(key, r.base)
 	if err != nil {
 		ack(0, err)
 		return
@@ -117,7 +143,7 @@ func (s *rowStore) write(r encodedRow, ack func(int64, error)) {
 		ack(0, nil)
 		return
 	}
-	if !bytes.Equal(raw, r.base) { // the usual row is not decoded a second time
+	if !bytes.Equal(raw, r.base.raw) { // the usual row is not decoded a second time
 		current, err := s.decode(key, raw)
 		if err != nil {
 			ack(0, err)
@@ -137,7 +163,7 @@ func (s *rowStore) write(r encodedRow, ack func(int64, error)) {
 // put stores and sends an encoded row; the caller holds writing.
 func (s *rowStore) put(key string, row any, out stage.Output, ack func(int64, error)) {
 	fault.Hit(fault.BeforeLocalRow)
-	if err := s.st.Set(key, out.Value); err != nil {
+	if err := s.store(key, out.Value); err != nil {
 		ack(0, fmt.Errorf("storing the row of %q: %w", key, err))
 		return
 	}

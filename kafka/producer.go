@@ -72,8 +72,8 @@ type ProducerOptions struct {
 	// DeliveryTimeout bounds the time from Send to the acknowledgement; 0 means DefaultDeliveryTimeout.
 	DeliveryTimeout time.Duration
 	// Gather is for senders that rather spare the brokers than have each record acknowledged as soon as it can be: after 12
-	// requests in a row, records wait up to 20 ms for others, or until there are 256 of them or 256 KiB. A sender that has
-	// paused sends at once again. Without it every record goes out within 5 ms.
+	// requests in a row, records wait for others, up to 20 ms, or up to 100 ms where more than 1,000 come in a second, or until
+	// there are 1,024 of them or 1 MiB. A sender that has paused sends at once again. Without it every record goes out within 5 ms.
 	Gather bool
 }
 
