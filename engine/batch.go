@@ -250,9 +250,9 @@ func abandonBatches(todo [][]batched) {
 // call runs the handler. An error is of a message of the batch that nobody has named: a panic, or an output that is too large.
 func (b *batcher) call(part []batched) (res batchResult, err error) {
 	var held sync.Map // dependencies; the handler may say it from several goroutines
-	var read rowsRead
-	valid := func() bool { return b.p.session.alive() && read.why() == nil }
-	raw := rawBatch{partition: b.p.id, valid: valid, row: read.reader(b.p), held: func(dependency string, why error) {
+	var unread unreadRow
+	valid := func() bool { return b.p.session.alive() && unread.why() == nil }
+	raw := rawBatch{partition: b.p.id, valid: valid, row: unread.reader(b.p), held: func(dependency string, why error) {
 		held.Store(dependency, nil)
 		b.p.r.outages.begin(dependency, why)
 	}}
@@ -275,19 +275,20 @@ func (b *batcher) call(part []batched) (res batchResult, err error) {
 		res, err = b.in.work(b.p.work, raw)
 		return err
 	})
-	if why := read.why(); why != nil {
+	if why := unread.why(); why != nil {
 		return batchResult{}, &unreadError{why}
 	}
-	return res, joinErrors(err, b.checkBatch(&res, &read))
+	err = joinErrors(err, b.checkBatch(&res))
+	return res, err
 }
 
-// checkBatch encodes the rows and refuses what could not be sent, before anything is.
-func (b *batcher) checkBatch(res *batchResult, read *rowsRead) error {
+// checkBatch encodes the rows and refuses what could not be sent, before anything is. They say nothing of what they were made
+// of: whatever stands there is merged.
+func (b *batcher) checkBatch(res *batchResult) error {
 	err := b.p.checkOutputs(res.outputs)
 	for key, row := range res.rows {
 		enc, rowErr := b.p.checkRow(key, row)
 		err = joinErrors(err, rowErr)
-		enc.base = read.base(key)
 		res.encoded = append(res.encoded, enc)
 	}
 	return err

@@ -8,44 +8,30 @@ import (
 	"github.com/waymarkhq/waymark/stage"
 )
 
-// rowsRead are the rows that a batch has asked for. The first failure to read one is kept: a newer release has written it, or the
-// local store cannot be read. What the handler makes of it counts nothing then, and it is no message's fault.
-type rowsRead struct {
-	mu    sync.Mutex
-	err   error
-	bases map[string]basis // by key, of the first time it was asked for: what is newer is merged
+// unreadRow is the first failure to read a row that a batch has asked for: a newer release has written it, or the local store
+// cannot be read. What the handler makes of it counts nothing then, and it is no message's fault.
+type unreadRow struct {
+	mu  sync.Mutex
+	err error
 }
 
 // reader gives rows to the handler; one that cannot be read is given as none.
-func (r *rowsRead) reader(p *partition) func(key string) any {
+func (u *unreadRow) reader(p *partition) func(key string) any {
 	return func(key string) any {
-		row, base, err := p.row(key)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.err == nil {
-			r.err = err
-		}
-		if _, again := r.bases[key]; !again {
-			if r.bases == nil {
-				r.bases = make(map[string]basis)
-			}
-			r.bases[key] = base
+		row, _, err := p.row(key)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.err == nil {
+			u.err = err
 		}
 		return row
 	}
 }
 
-// base is what the row of a key was derived from.
-func (r *rowsRead) base(key string) basis {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.bases[key]
-}
-
-func (r *rowsRead) why() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
+func (u *unreadRow) why() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.err
 }
 
 // unreadError is the error of a batch one of whose rows could not be read.

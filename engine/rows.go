@@ -40,7 +40,7 @@ type rowStore struct {
 type ownWrites struct {
 	flying     int
 	lastOffset int64
-	// stranger is the offset of a differing record that was read while writes were flying; -1 if none.
+	// stranger is the offset of the last differing record that was read while writes were flying; -1 if none.
 	stranger int64
 }
 
@@ -208,7 +208,7 @@ func (s *rowStore) settled(key string) (row any, onItsWay bool, err error) {
 	return row, false, err
 }
 
-// landed notes the outcome of one own write; it reports whether a stranger's record has come behind all of ours.
+// landed notes the outcome of one own write; it reports whether the last record of the key differs from the row.
 func (s *rowStore) landed(key string, offset int64, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,13 +220,14 @@ func (s *rowStore) landed(key string, offset int64, err error) bool {
 	if o.flying > 0 || o.stranger < 0 {
 		return false
 	}
-	behind := o.stranger > o.lastOffset
+	behind := o.stranger >= o.lastOffset // the same: our own, read back before it was acknowledged
 	o.stranger = -1
 	return behind
 }
 
 // differing is asked by the follower about a record of the key that is not what the local store holds: must the row be
-// written again? Not while an own write is, or may be, behind that record.
+// written again? Not while an own write is, or may be, behind that record. Our own last one differs where a stranger's stands
+// before it that it knows nothing of: it was on its way when that was read.
 func (s *rowStore) differing(key string, offset int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +239,7 @@ func (s *rowStore) differing(key string, offset int64) bool {
 		o.stranger = offset
 		return false
 	default:
-		return offset > o.lastOffset
+		return offset >= o.lastOffset
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/waymarkhq/waymark/stage"
 )
 
@@ -18,7 +20,13 @@ type timers struct {
 	armed map[string]armedTimer
 	queue dueQueue
 	wake  chan struct{}
+
+	// sending are firings whose outputs are not acknowledged yet. A busy producer takes a while for that, and others are due.
+	sending errgroup.Group
 }
+
+// maxSending bounds the firings of a partition that wait for acknowledgements.
+const maxSending = 64
 
 // armedTimer is when the timer of a row fires, and since when the table has named each of the row's times.
 type armedTimer struct {
@@ -32,7 +40,9 @@ type due struct {
 }
 
 func newTimers(p *partition) *timers {
-	return &timers{p: p, def: p.r.group.timer, armed: map[string]armedTimer{}, wake: make(chan struct{}, 1)}
+	t := &timers{p: p, def: p.r.group.timer, armed: map[string]armedTimer{}, wake: make(chan struct{}, 1)}
+	t.sending.SetLimit(maxSending)
+	return t
 }
 
 // acknowledged arms the timer of a row that stands in the table now, or disarms it. The minimum delay counts from here:
@@ -103,6 +113,7 @@ func (t *timers) pop(now time.Time) (key string, ok bool, wait time.Duration) {
 }
 
 func (t *timers) run() {
+	defer func() { _ = t.sending.Wait() }() // each has settled its own error
 	if err := t.scan(); err != nil {
 		t.p.log.Error("looking for due rows failed; they are found at the next assignment", "error", err)
 	}
@@ -171,9 +182,19 @@ func (t *timers) fire(key string) {
 		return
 	}
 	outs, err := t.perform(key, row)
-	if err == nil {
-		err = t.sendAll(outs)
+	if err != nil || len(outs) == 0 {
+		t.fired(key, err)
+		return
 	}
+	acknowledged := t.sendAll(outs)
+	t.sending.Go(func() error {
+		t.fired(key, acknowledged())
+		return nil
+	})
+}
+
+// fired sets when the timer of a row fires again, if nothing changes the row until then.
+func (t *timers) fired(key string, err error) {
 	again := refireAfter
 	if err != nil {
 		again = t.p.r.env.Retry.Max
@@ -225,17 +246,18 @@ func (t *timers) perform(key string, row any) (outs []stage.Output, err error) {
 	return outs, err
 }
 
-// sendAll sends and waits until all are acknowledged.
-func (t *timers) sendAll(outs []stage.Output) error {
+// sendAll sends; acknowledged waits until all are, and gives their errors.
+func (t *timers) sendAll(outs []stage.Output) (acknowledged func() error) {
 	acks := make(chan error, len(outs))
 	for _, out := range outs {
 		t.p.send(t.p.work, out, func(_ int64, err error) { acks <- err })
 	}
-	var all error
-	for range outs {
-		all = joinErrors(all, <-acks)
+	return func() (all error) {
+		for range outs {
+			all = joinErrors(all, <-acks)
+		}
+		return all
 	}
-	return all
 }
 
 type dueQueue []due

@@ -28,18 +28,25 @@ type pacer struct {
 	in    chan *sarama.ProducerMessage // closed by whoever ends it; what is in it is handed on
 	out   chan<- *sarama.ProducerMessage
 	limit *rate.Limiter
+	last  time.Time // when the last burst was over
 }
 
 func newPacer(out chan<- *sarama.ProducerMessage) *pacer {
-	return &pacer{in: make(chan *sarama.ProducerMessage, handOverBuffer), out: out,
-		limit: rate.NewLimiter(rate.Every(paceMin), paceBursts)}
+	return &pacer{in: make(chan *sarama.ProducerMessage, handOverBuffer), out: out, limit: rested()}
 }
+
+// rested is the limit of who has not sent for a while.
+func rested() *rate.Limiter { return rate.NewLimiter(rate.Every(paceMin), paceBursts) }
 
 // run ends once in is closed and everything has been handed on.
 func (p *pacer) run() {
 	for first := range p.in {
+		if time.Since(p.last) >= paceBursts*paceMin {
+			p.limit = rested() // whatever the pace was before
+		}
 		records := p.burst(first) + p.pass()
 		p.limit.SetLimit(rate.Every(min(max(time.Duration(records)*paceEach, paceMin), paceMax)))
+		p.last = time.Now()
 	}
 }
 

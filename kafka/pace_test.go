@@ -122,6 +122,19 @@ func TestTheWaitGrowsWithWhatIsSent(t *testing.T) {
 	}
 }
 
+// However busy a sender was: after a quarter of a second the next records go at once again.
+func TestAPauseEndsTheWaiting(t *testing.T) {
+	busy := every(200*time.Microsecond, 10_000) // 2 s
+	var after []handedOn
+	for i := range paceBursts {
+		after = append(after, handedOn{"after " + strconv.Itoa(i), 2*time.Second + paceMax + 250*time.Millisecond + time.Duration(i)*10*time.Millisecond})
+	}
+	out := pace(t, append(busy, after...), 100)
+	if got := out[len(busy):]; !slices.Equal(got, after) {
+		t.Errorf("%v instead of %v", got, after)
+	}
+}
+
 // What is enough for a request waits for nothing else, and takes nobody's turn.
 func TestAFullBurstIsHandedOnAtOnce(t *testing.T) {
 	for what, c := range map[string]struct{ messages, size int }{

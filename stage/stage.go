@@ -94,7 +94,8 @@ type Result[R any] struct {
 	// an outage is waited for (it is called again, and what was sent is passed over), and after any other error the message is
 	// worked on again.
 	More func(ctx context.Context, yield func(Output) error) error
-	// Row is the new row of the message's key; nil leaves the row as it is. The engine merges it with what stands there.
+	// Row is the new row of the message's key, made of the row that the handler was given; nil leaves the row as it is. Where
+	// somebody else has written the row meanwhile, the engine merges the two.
 	Row *R
 	// Said are sent once the row has been acknowledged: what the row says, said again on every redelivery.
 	Said []Output

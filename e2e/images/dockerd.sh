@@ -46,7 +46,7 @@ start)
 stop)
   if running; then
     read -r p _ < "$pid"
-    kill "$p"
+    kill "$p" 2>/dev/null || : # it may end by itself just now
     while running; do sleep 0.1; done
   fi
   rm -f "$pid"

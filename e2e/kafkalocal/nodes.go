@@ -236,6 +236,8 @@ func (c *Cluster) launch(ctx context.Context, i int, flags ...string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("kafkalocal: node %d: %w", i, err)
 	}
+	// While nobody has waited for it, no other process has its id.
+	noted := c.note(i, cmd.Process.Pid)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -247,5 +249,5 @@ func (c *Cluster) launch(ctx context.Context, i int, flags ...string) error {
 	}
 	c.reaped[i] = gone
 	c.mu.Unlock()
-	return c.note(i, cmd.Process.Pid)
+	return noted
 }
