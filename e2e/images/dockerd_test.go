@@ -30,20 +30,22 @@ func standIn(t *testing.T, dockerd, docker string) (dir string, env []string) {
 		}
 	}
 	env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "STAND_IN="+dir, "DOCKERD_RUN="+filepath.Join(dir, "run"), "DOCKERD_SYSTEM_RUN="+dir)
-	t.Cleanup(func() {
-		if out, err := run(t, env, "stop"); err != nil {
-			t.Errorf("stop: %v\n%s", err, out)
-		}
-	})
+	t.Cleanup(func() { succeed(t, env, "stop") })
 	return dir, env
 }
 
-func run(t *testing.T, env []string, verb string) (string, error) {
-	t.Helper()
+func run(env []string, verb string) (string, error) {
 	cmd := exec.Command("./dockerd.sh", verb) // the cleanup calls it when the test's context has ended
 	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+func succeed(t *testing.T, env []string, verb string) {
+	t.Helper()
+	if out, err := run(env, verb); err != nil {
+		t.Fatalf("%s: %v\n%s", verb, err, out)
+	}
 }
 
 func lines(t *testing.T, file string) int {
@@ -59,9 +61,7 @@ func TestADaemonIsWaitedForWhateverItsCommandLine(t *testing.T) {
 	t.Parallel()
 	dir, env := standIn(t, nameless, patient)
 	for range 2 { // the second time it is there
-		if out, err := run(t, env, "start"); err != nil {
-			t.Fatalf("start: %v\n%s", err, out)
-		}
+		succeed(t, env, "start")
 	}
 	if got := lines(t, filepath.Join(dir, "starts")); got != 1 {
 		t.Errorf("%d daemons were started, want 1", got)
@@ -72,9 +72,7 @@ func TestADaemonIsWaitedForWhateverItsCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, _, _ := strings.Cut(string(b), " ")
-	if out, err := run(t, env, "stop"); err != nil {
-		t.Fatalf("stop: %v\n%s", err, out)
-	}
+	succeed(t, env, "stop")
 	// What init has not asked for yet is a zombie: it has ended.
 	if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("process %s still runs after the daemon was stopped: %s", pid, stat)
@@ -84,7 +82,7 @@ func TestADaemonIsWaitedForWhateverItsCommandLine(t *testing.T) {
 func TestADaemonThatEndsSaysWhy(t *testing.T) {
 	t.Parallel()
 	_, env := standIn(t, `echo "no room on the disk" >&2; exit 1`, `exit 1`)
-	out, err := run(t, env, "start")
+	out, err := run(env, "start")
 	if err == nil || !strings.Contains(out, "has ended") || !strings.Contains(out, "no room on the disk") {
 		t.Errorf("start: %v, said:\n%s", err, out)
 	}
@@ -105,15 +103,11 @@ func TestAnotherProcessIsNotTheDaemon(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "run", "pid"), fmt.Appendf(nil, "%d 1\n", other.Process.Pid), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run(t, env, "start"); err != nil {
-		t.Fatalf("start: %v\n%s", err, out)
-	}
+	succeed(t, env, "start")
 	if got := lines(t, filepath.Join(dir, "starts")); got != 1 {
 		t.Errorf("%d daemons were started, want 1", got)
 	}
-	if out, err := run(t, env, "stop"); err != nil {
-		t.Fatalf("stop: %v\n%s", err, out)
-	}
+	succeed(t, env, "stop")
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("another process was ended: %v", err)
 	}
@@ -126,7 +120,5 @@ func TestWhatAKilledDaemonHasLeftIsForgotten(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "docker.pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run(t, env, "start"); err != nil {
-		t.Fatalf("start: %v\n%s", err, out)
-	}
+	succeed(t, env, "start")
 }

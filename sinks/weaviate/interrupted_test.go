@@ -103,14 +103,7 @@ func TestGoneIsNotSlow(t *testing.T) {
 
 // Whoever asks a server every second sees that it was killed and started again.
 func TestKilledServerIsInterrupted(t *testing.T) {
-	if needServer(t).binary == "" {
-		t.Skip("the server is not ours to kill")
-	}
-	server := newServer(realServer.binary, t.TempDir(), 18280)
-	if err := server.start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { server.kill() }()
+	server := ownServer(t, 18280)
 	s := openStore(t, Options{URL: server.url, GRPC: server.grpc})
 	if err := s.Interrupted(t.Context()); err != nil {
 		t.Fatalf("a healthy server: %v", err)

@@ -124,14 +124,7 @@ func (c *churn) repair() {
 // A server that is killed while several write loses the ends of its indexes one by one: objects that no filter finds, or no
 // word, or no vector. All are found and repaired, and none stays that was to be removed.
 func TestServerKilledUnderLoad(t *testing.T) {
-	if s := needServer(t); s.binary == "" {
-		t.Skip("the server at " + s.url + " is not ours to kill")
-	}
-	server := newServer(realServer.binary, t.TempDir(), 18580)
-	if err := server.start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { server.kill() }()
+	server := ownServer(t, 18580)
 	s := openStore(t, Options{URL: server.url, GRPC: server.grpc})
 	c := &churn{t: t, s: s, dimensions: testDimensions, random: rand.New(rand.NewPCG(1, 2)), versions: map[string]rag.Version{}, live: map[string]sinks.Object{}}
 	for kill := range 4 {

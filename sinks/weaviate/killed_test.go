@@ -14,14 +14,7 @@ const repairRounds = 5
 // A server that is killed in the middle of a batch may hold objects without their vectors, of that batch and of earlier ones
 // that it has acknowledged. Reading back finds them, and the repair brings them back.
 func TestServerKilledInABatch(t *testing.T) {
-	if s := needServer(t); s.binary == "" {
-		t.Skip("the server at " + s.url + " is not ours to kill")
-	}
-	server := newServer(realServer.binary, t.TempDir(), 18180)
-	if err := server.start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { server.kill() }()
+	server := ownServer(t, 18180)
 	s := openStore(t, Options{URL: server.url, GRPC: server.grpc})
 	ctx := context.Background()
 	const batch, batches, killAfter = 100, 20, 15

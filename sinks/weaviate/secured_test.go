@@ -82,11 +82,11 @@ func (i *issuer) token(t *testing.T, expires time.Time) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// ownServer starts a server beside the one of the other tests.
+// ownServer starts a server beside the one of the other tests, for one that sets it up or kills it.
 func ownServer(t *testing.T, port int, env ...string) *server {
 	t.Helper()
 	if s := needServer(t); s.binary == "" {
-		t.Skip("the server at " + s.url + " is not ours to set up")
+		t.Skip("NOT RUN: the server at " + s.url + " is not ours to set up or to kill")
 	}
 	s := newServer(realServer.binary, t.TempDir(), port)
 	s.env = env

@@ -101,7 +101,7 @@ func findBinary() string {
 func needServer(t testing.TB) *server {
 	t.Helper()
 	if realServer == nil {
-		t.Skip("no Weaviate server: " + noServer)
+		t.Skip("NOT RUN: no Weaviate server: " + noServer)
 	}
 	return realServer
 }
