@@ -45,6 +45,40 @@ func written(_ context.Context, m stage.Message[string], row *counts) (stage.Res
 	return stage.Result[counts]{Outputs: []stage.Output{out.Record(m.Key, m.Value)}, Row: seen(row, m)}, nil
 }
 
+// kept is a handler that writes its row and sends nothing on.
+func kept(_ context.Context, m stage.Message[string], row *counts) (stage.Result[counts], error) {
+	return stage.Result[counts]{Row: seen(row, m)}, nil
+}
+
+// stranger writes a row of the key k into the table, as a process does that does not own it.
+func (w *world) stranger(last map[string]int64) {
+	w.t.Helper()
+	row, err := countsCodec{}.Encode(counts{Last: last})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	kafkatest.Produce(w.t, w.cfg, kafka.Record{Topic: "g-table", Key: []byte("k"), Value: row})
+}
+
+// rows are what the records of the table say, one after the other.
+func (w *world) rows() (all []map[string]int64) {
+	w.t.Helper()
+	for _, value := range w.values("g-table") {
+		row, err := countsCodec{}.Decode([]byte(value))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, row.Last)
+	}
+	return all
+}
+
+func (w *world) lastRow() map[string]int64 {
+	w.t.Helper()
+	rows := w.rows()
+	return rows[len(rows)-1]
+}
+
 // What was sent before a group came for the first time is its work too.
 func TestGroupStartsAtTheOldestRecord(t *testing.T) {
 	w := newWorld(t)

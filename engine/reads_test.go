@@ -9,7 +9,6 @@ import (
 	"github.com/lovoo/goka/storage"
 
 	"github.com/waymarkhq/waymark/engine"
-	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -101,22 +100,13 @@ func TestARowThatChangesMeanwhileIsMerged(t *testing.T) {
 		}
 	}
 	forEachKind(t, wait, func(t *testing.T, _ string, w *world, stores *countedStores) {
-		select {
-		case <-begun:
-		case <-time.After(30 * time.Second):
-			t.Fatal("the message did not come")
-		}
-		theirs, err := countsCodec{}.Encode(counts{Last: map[string]int64{"stranger": 7}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kafkatest.Produce(t, w.cfg, kafka.Record{Topic: "g-table", Key: []byte("k"), Value: theirs})
+		kafkatest.Receive(t, "the message", begun)
+		w.stranger(map[string]int64{"stranger": 7})
 		kafkatest.Wait(t, "the follower to take the stranger's row", func() bool { return stores.writes.Load() == 1 })
 		goOn <- struct{}{}
-		kafkatest.Wait(t, "the row", func() bool { return len(kafkatest.ReadAll(t, w.cfg, "g-table")) == 2 })
-		last, err := countsCodec{}.Decode(kafkatest.ReadAll(t, w.cfg, "g-table")[1].Value)
-		if err != nil || last.Last["1"] != 1 || last.Last["stranger"] != 7 {
-			t.Errorf("the last row says %v, %v", last, err)
+		w.waitFor("g-table", 2)
+		if row := w.rows()[1]; row["1"] != 1 || row["stranger"] != 7 {
+			t.Errorf("the row says %v", row)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/waymarkhq/waymark/engine"
-	"github.com/waymarkhq/waymark/kafka"
 	"github.com/waymarkhq/waymark/kafka/kafkatest"
 	"github.com/waymarkhq/waymark/stage"
 )
@@ -47,11 +46,7 @@ func TestAStrangersRowBeforeAnOwnOneIsNotLost(t *testing.T) {
 			w.runIn(env, group(t, engine.Input(in, written), engine.Table(countsCodec{}, mergeCounts)))
 			w.send("k", "1")
 			kafkatest.Receive(t, "the own row to be held", sent)
-			theirs, err := countsCodec{}.Encode(counts{Last: map[string]int64{"stranger": 7}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			kafkatest.Produce(t, w.cfg, kafka.Record{Topic: "g-table", Key: []byte("k"), Value: theirs})
+			w.stranger(map[string]int64{"stranger": 7})
 			kafkatest.Wait(t, "the follower to take the stranger's row", func() bool { return stores.writes.Load() == 2 })
 			read := stores.reads.Load()
 			close(let)
@@ -60,9 +55,8 @@ func TestAStrangersRowBeforeAnOwnOneIsNotLost(t *testing.T) {
 				kafkatest.Receive(t, "the acknowledgement", acknowledge)()
 			}
 			kafkatest.Wait(t, "a last row with both", func() bool {
-				rows := kafkatest.ReadAll(t, w.cfg, "g-table")
-				last, err := countsCodec{}.Decode(rows[len(rows)-1].Value)
-				return err == nil && last.Last["1"] == 1 && last.Last["stranger"] == 7
+				last := w.lastRow()
+				return last["1"] == 1 && last["stranger"] == 7
 			})
 		})
 	}
@@ -80,10 +74,9 @@ func TestRowsOfABatchAreMerged(t *testing.T) {
 		})))
 	w.send("k", "1", "2")
 	w.waitFor("out", 2)
-	kafkatest.Wait(t, "two rows", func() bool { return len(kafkatest.ReadAll(t, w.cfg, "g-table")) == 2 })
-	last, err := countsCodec{}.Decode(kafkatest.ReadAll(t, w.cfg, "g-table")[1].Value)
-	if err != nil || last.Last["1"] != 1 || last.Last["2"] != 2 {
-		t.Errorf("the last row says %v, %v", last, err)
+	w.waitFor("g-table", 2)
+	if row := w.rows()[1]; row["1"] != 1 || row["2"] != 2 {
+		t.Errorf("the row says %v", row)
 	}
 }
 
@@ -99,9 +92,7 @@ func TestTimersAreAcknowledgedTogether(t *testing.T) {
 		return next.Send(t.Context(), o, func(offset int64, err error) { fired <- func() { ack(offset, err) } })
 	})
 	g := group(t,
-		engine.Input(in, func(_ context.Context, m stage.Message[string], row *counts) (stage.Result[counts], error) {
-			return stage.Result[counts]{Row: seen(row, m)}, nil
-		}),
+		engine.Input(in, kept),
 		engine.Table(countsCodec{}, mergeCounts),
 		engine.Timer(stage.Timer[counts]{
 			Next: func(*counts) (time.Time, bool) { return time.Unix(0, 0), true },
