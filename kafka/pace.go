@@ -20,7 +20,7 @@ const (
 	paceEach = time.Millisecond
 	// paceRecords or paceBytes that wait are worth a request by themselves.
 	paceRecords = 1024
-	paceBytes   = 1 << 20
+	paceBytes   = mebibyte
 )
 
 // pacer hands records on in bursts: at once while there are few, and with others that come soon while there are many.
@@ -53,9 +53,10 @@ func (p *pacer) run() {
 // burst hands on what has come by the time of the next burst, and says how many records that were.
 func (p *pacer) burst(first *sarama.ProducerMessage) int {
 	burst := []*sarama.ProducerMessage{first}
-	if turn := p.limit.Reserve(); turn.Delay() > 0 {
+	turn := p.limit.Reserve()
+	if wait := turn.Delay(); wait > 0 {
 		var inTime bool
-		if burst, inTime = p.gather(burst, turn.Delay()); !inTime {
+		if burst, inTime = p.gather(burst, wait); !inTime {
 			turn.Cancel()
 		}
 	}
